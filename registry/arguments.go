@@ -104,18 +104,19 @@ func (p *plan) fit(v value, size int) (arguments, []problem) {
 	if v.kind == kindObject {
 		args.shown = v.append(nil)
 	}
+	p.prune(&v, p.root, true)
 	c.budget = budgetFor(size)
 	if problems := c.check(&v); problems != nil {
 		return args, problems
 	}
-	c.complete(&v, p.root, true)
+	c.complete(&v, p.root)
 	args.given = v.append(nil)
 	return args, nil
 }
 
-// complete prepares arguments that fit for their decoder: it fills in defaults, removes members that count as left out, and writes
-// integers as digits, as encoding/json refuses 3.0 and 1e3 for an int.
-func (c *coercion) complete(v *value, s *jsonschema.Schema, top bool) {
+// complete prepares arguments that fit for their decoder: it fills in defaults, and writes integers as digits, as encoding/json
+// refuses 3.0 and 1e3 for an int.
+func (c *coercion) complete(v *value, s *jsonschema.Schema) {
 	for s != nil && len(alternatives(s)) > 0 {
 		s = c.chosen(v, alternatives(s))
 	}
@@ -129,13 +130,12 @@ func (c *coercion) complete(v *value, s *jsonschema.Schema, top bool) {
 		}
 	case v.kind == kindArray:
 		for i := range v.items {
-			c.complete(&v.items[i], items(s), false)
+			c.complete(&v.items[i], items(s))
 		}
 	case v.kind == kindObject:
-		v.members = slices.DeleteFunc(v.members, func(m member) bool { return c.plan.drops(&m, s, top) })
 		for i := range v.members {
 			m := &v.members[i]
-			c.complete(&m.value, under(s, m.key), false)
+			c.complete(&m.value, under(s, m.key))
 		}
 		for _, name := range sortedKeys(s.Properties) {
 			if text := fallback(s.Properties[name]); text != "" && v.member(name) == nil {

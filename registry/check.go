@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,7 @@ import (
 // check lists the problems of coerced arguments, in their order. The library finds them, and check puts them into words for a model.
 func (c *coercion) check(v *value) []problem {
 	root := c.plan.root
-	doc := c.plan.doc(v, root, true)
+	doc := v.document()
 	switch {
 	case v.kind != kindObject:
 		return []problem{{Field: "$", Expected: "object", Got: v.describe()}}
@@ -40,7 +41,8 @@ func (c *coercion) check(v *value) []problem {
 
 // fits reports whether a value is valid for a part of the schema.
 func (c *coercion) fits(v *value, s *jsonschema.Schema) bool {
-	doc := c.plan.doc(v, s, false)
+	c.plan.prune(v, s, false)
+	doc := v.document()
 	return c.affords(v, s) && !hugeNumber(doc) && s.Validate(doc) == nil
 }
 
@@ -73,36 +75,24 @@ func (c *coercion) affords(v *value, s *jsonschema.Schema) bool {
 	return true
 }
 
-// doc is a value for the library, without members that count as left out: in all objects of our own tools, and at the top level of
-// other tools' arguments.
-func (p *plan) doc(v *value, s *jsonschema.Schema, top bool) any {
+// prune removes members that count as left out: from all objects of our own tools, and from the top level of other tools' arguments.
+func (p *plan) prune(v *value, s *jsonschema.Schema, top bool) {
 	if s == nil {
-		s = new(jsonschema.Schema)
+		return
 	}
-	switch v.kind {
-	case kindArray:
-		all := make([]any, len(v.items))
-		for i := range v.items {
-			all[i] = p.doc(&v.items[i], items(s), false)
-		}
-		return all
-	case kindObject:
-		all := make(map[string]any, len(v.members))
-		for i := range v.members {
-			m := &v.members[i]
-			if !p.drops(m, s, top) {
-				all[m.key] = p.doc(&m.value, under(s, m.key), false)
-			}
-		}
-		return all
-	case kindString:
-		return unquote(v.text)
-	case kindNumber:
-		return json.Number(v.text)
-	case kindBool:
-		return v.text == "true"
+	v.members = slices.DeleteFunc(v.members, func(m member) bool { return p.drops(&m, s, top) })
+	for i := range v.members {
+		p.prune(&v.members[i].value, under(s, v.members[i].key), false)
 	}
-	return nil
+	for i := range v.items {
+		p.prune(&v.items[i], items(s), false)
+	}
+}
+
+// document is the value as the library wants it.
+func (v *value) document() any {
+	doc, _ := jsonschema.UnmarshalJSON(bytes.NewReader(v.append(nil))) // a value is valid JSON
+	return doc
 }
 
 // drops reports whether a member is kept from the tool: a null for an optional argument, by which models mean to leave it out, or

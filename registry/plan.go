@@ -41,7 +41,7 @@ func compile(schema json.RawMessage, args reflect.Type) (*plan, error) {
 	if !slices.Equal(typesOf(object), []string{"object"}) {
 		return nil, errors.New(`schema is not of type "object"`)
 	}
-	object = normalized(object, ours).(map[string]any)
+	normalize(object, ours)
 	root, err := compileDocument(object)
 	if err != nil && object["$schema"] != nil {
 		delete(object, "$schema") // a tool with an unknown dialect still works
@@ -81,24 +81,20 @@ func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
 	return c.Compile(name)
 }
 
-// normalized is a copy of a schema for the library. OpenAI's and OpenAPI's nullable becomes a type. The library keeps types as an
-// unordered set, so their order, in which coercion tries them, is stored in the title. Objects of our own schemas allow no other
+// normalize prepares a schema document for the library. OpenAI's and OpenAPI's nullable becomes a type. The library keeps types as
+// an unordered set, so their order, in which coercion tries them, is stored in the title. Objects of our own schemas allow no other
 // members: encoding/json ignores the case of keys, so "PATH" would get past the checks of "path".
-func normalized(part any, ours bool) any {
-	if list, ok := part.([]any); ok {
-		list = slices.Clone(list)
-		for i := range list {
-			list[i] = normalized(list[i], ours)
-		}
-		return list
+func normalize(part any, ours bool) {
+	list, _ := part.([]any)
+	for _, each := range list {
+		normalize(each, ours)
 	}
-	schema, ok := part.(map[string]any)
+	s, ok := part.(map[string]any)
 	if !ok {
-		return part
+		return
 	}
-	s := maps.Clone(schema)
 	delete(s, "title")
-	if types := typesOf(schema); types != nil {
+	if types := typesOf(s); types != nil {
 		list := make([]any, len(types))
 		for i, each := range types {
 			list[i] = each
@@ -112,18 +108,14 @@ func normalized(part any, ours bool) any {
 		switch key {
 		case "enum", "const", "default", "examples", "title", "type":
 		case "properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas":
-			if named, ok := each.(map[string]any); ok {
-				named = maps.Clone(named)
-				for name := range named {
-					named[name] = normalized(named[name], ours)
-				}
-				s[key] = named
+			named, _ := each.(map[string]any)
+			for _, each := range named {
+				normalize(each, ours)
 			}
 		default:
-			s[key] = normalized(each, ours)
+			normalize(each, ours)
 		}
 	}
-	return s
 }
 
 // typesOf are the types of a schema document, in its order.
