@@ -124,7 +124,7 @@ func BenchmarkResult(b *testing.B) {
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for b.Loop() {
-				s := set.Session(registry.SessionConfig{Secrets: secrets, Hooks: []registry.Hook{registry.NewGuardrails().Hook()}})
+				s := set.Session(registry.SessionConfig{Secrets: secrets, Guardrails: registry.NewGuardrails()})
 				s.Call(b.Context(), registry.Request{ID: "call_1", Name: "print", Arguments: "{}"})
 				s.Close()
 			}

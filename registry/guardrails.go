@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"strings"
@@ -11,10 +10,9 @@ import (
 )
 
 // Guardrails watch an episode for repeated calls without progress, and say so in the Notice of the call. They never change a
-// result. The hook is for one session.
+// result. They are for one session.
 type Guardrails struct {
-	mu      sync.Mutex // guards what follows
-	reading map[place]bool
+	mu      sync.Mutex      // guards what follows
 	failed  map[callSum]int // identical calls that failed, in a row
 	broken  map[string]int  // failures of a tool in a row
 	results map[callSum]repeated
@@ -38,14 +36,7 @@ type repeated struct {
 
 // NewGuardrails makes guardrails for a new session.
 func NewGuardrails() *Guardrails {
-	return &Guardrails{
-		reading: map[place]bool{}, failed: map[callSum]int{}, broken: map[string]int{}, results: map[callSum]repeated{},
-	}
-}
-
-// Hook returns the hook for the session.
-func (g *Guardrails) Hook() Hook {
-	return Hook{Name: "guardrails", Before: g.before, Turn: g.turn}
+	return &Guardrails{failed: map[callSum]int{}, broken: map[string]int{}, results: map[callSum]repeated{}}
 }
 
 // Stopped says why the episode should end, or "".
@@ -55,62 +46,56 @@ func (g *Guardrails) Stopped() string {
 	return g.stop
 }
 
-// before records the calls that only read: repeating them gives the same result.
-func (g *Guardrails) before(_ context.Context, _ *Env, call *Pending) error {
-	if call.Trace.Parent != "" || call.Tool.Access == nil {
-		return nil
-	}
-	if access, ok := ask(call.Tool.Access, call.Arguments); ok && len(access.Writes) == 0 {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.reading[place{call.Trace.Turn, call.Trace.Index}] = true
-	}
-	return nil
-}
-
-// place is a call of the model's own.
-type place struct{ turn, index int }
-
-func (g *Guardrails) turn(_ context.Context, calls []episode.ToolCall) {
+// turn sees the calls of a turn, without nested ones, in call order. All have ended, as a notice must not depend on which of several
+// calls ended first.
+func (g *Guardrails) turn(calls []*prepared) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := range calls {
-		call := &calls[i]
-		if call.ErrorClass == "cancelled" || call.ErrorClass == "skipped" {
-			continue
+	for _, p := range calls {
+		if p.call.ErrorClass != "cancelled" && p.call.ErrorClass != "skipped" {
+			notice := g.notice(p)
+			p.session.change(p, func(call *episode.ToolCall) { call.Notice = notice })
 		}
-		var notices []string
-		if call.Notice != "" {
-			notices = append(notices, call.Notice)
-		}
-		say := func(times, warn, stop int, text string) {
-			if times >= warn {
-				notices = append(notices, text)
-			}
-			if times >= stop && g.stop == "" {
-				g.stop = call.Name + ": " + text
-			}
-		}
-		sum := sumOf(call)
-		if call.Status != episode.CallOK {
-			g.failed[sum]++
-			g.broken[call.Name]++
-			say(g.failed[sum], warnFailed, stopFailed, fmt.Sprintf("this call has failed %d times with the same arguments; "+
-				"change something before you try it again", g.failed[sum]))
-			say(g.broken[call.Name], warnBroken, stopBroken, fmt.Sprintf("%s has failed %d times in a row; read the errors, or "+
-				"take another way", shorten(call.Name, 64), g.broken[call.Name]))
-		} else {
-			delete(g.failed, sum)
-			delete(g.broken, call.Name)
-			if where := (place{call.Turn, call.Index}); g.reading[where] || call.SameAs != "" {
-				delete(g.reading, where)
-				times := g.again(sum, call.Result)
-				say(times, warnRepeated, stopRepeated, fmt.Sprintf("this call has given the same result %d times; use what it "+
-					"gave, or do something else", times))
-			}
-		}
-		call.Notice = strings.Join(notices, "; ")
 	}
+}
+
+func (g *Guardrails) notice(p *prepared) string {
+	var notices []string
+	say := func(times, warn, stop int, text string) {
+		if times >= warn {
+			notices = append(notices, text)
+		}
+		if times >= stop && g.stop == "" {
+			g.stop = p.call.Name + ": " + text
+		}
+	}
+	sum := sumOf(&p.call)
+	switch {
+	case p.call.Status != episode.CallOK:
+		g.failed[sum]++
+		g.broken[p.call.Name]++
+		say(g.failed[sum], warnFailed, stopFailed, fmt.Sprintf("this call has failed %d times with the same arguments; "+
+			"change something before you try it again", g.failed[sum]))
+		say(g.broken[p.call.Name], warnBroken, stopBroken, fmt.Sprintf("%s has failed %d times in a row; read the errors, or "+
+			"take another way", shorten(p.call.Name, 64), g.broken[p.call.Name]))
+		return strings.Join(notices, "; ")
+	case p.reads(): // repeating it gives the same result
+		times := g.again(sum, p.call.Result)
+		say(times, warnRepeated, stopRepeated, fmt.Sprintf("this call has given the same result %d times; use what it "+
+			"gave, or do something else", times))
+	}
+	delete(g.failed, sum)
+	delete(g.broken, p.call.Name)
+	return strings.Join(notices, "; ")
+}
+
+// reads reports whether a call that has ended only read.
+func (p *prepared) reads() bool {
+	if p.tool.Access == nil {
+		return false
+	}
+	access, ok := ask(p.tool.Access, p.call.Arguments)
+	return ok && len(access.Writes) == 0
 }
 
 // again counts how often in a row a call had this result.

@@ -28,7 +28,7 @@ func guarded(t *testing.T, say *string) (*registry.Session, *registry.Guardrails
 			return a.access()
 		}}, run)
 	do := registry.Define(registry.Definition{Name: "do", Toolset: "test"}, run)
-	return session(t, registry.SessionConfig{Hooks: []registry.Hook{g.Hook()}}, read, do), g
+	return session(t, registry.SessionConfig{Guardrails: g}, read, do), g
 }
 
 func TestGuardrails(t *testing.T) {

@@ -9,18 +9,15 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Hook takes part in the calls of a session, nested ones too. Functions may be nil. They run on the goroutine of the
-// call, in the order of SessionConfig.Hooks, and calls of one turn may run at the same time. A panic in one is a bug:
-// the call fails and the episode ends with a tool_error.
+// Hook takes part in the calls of a session, nested ones too. Hooks run on the goroutine of the call, in the order of
+// SessionConfig.Hooks, and calls of one turn may run at the same time. A panic in one is a bug: the call fails and the
+// episode ends with a tool_error.
 type Hook struct {
 	Name string
 	// Before is called when the arguments fit the schema, before the tool runs and outside of its deadline. It may replace
 	// call.Arguments (which are then checked again, and recorded as rewritten by the hook), add to call.Trace, or refuse with an
 	// error: the model gets a *Failure, and any other error is not the agent's doing and ends the episode with a tool_error.
 	Before func(ctx context.Context, env *Env, call *Pending) error
-	// Turn sees the calls of a turn, without nested ones, when all have ended, in call order. Only Turn may set their Notice, as
-	// a notice must not depend on which of several calls ended first.
-	Turn func(ctx context.Context, calls []episode.ToolCall)
 }
 
 // Pending is a call that is about to run.
@@ -44,9 +41,6 @@ func (e *errHook) Unwrap() error { return e.cause }
 // before calls the hooks. It returns the error that refuses the call.
 func (p *prepared) before(ctx context.Context) error {
 	for _, hook := range p.session.cfg.Hooks {
-		if hook.Before == nil {
-			continue
-		}
 		pending := Pending{Tool: *p.tool, Arguments: p.args.given, Trace: &p.call}
 		if err := attempt(func() error { return hook.Before(ctx, &p.env, &pending) }); err != nil {
 			if _, crashed := errors.AsType[*crash](err); !crashed && (isFailure(err) || ctx.Err() != nil) {
@@ -78,20 +72,10 @@ func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	return nil
 }
 
-// endTurn does the work that needs all calls of a turn to have ended: the limit on all results together, and the hooks of the turn.
+// endTurn does the work that needs all calls of a turn to have ended: the limit on all results together, and the notices.
 func (s *Session) endTurn(ctx context.Context, calls ...*prepared) {
 	s.fitTurn(ctx, calls)
-	for _, hook := range s.cfg.Hooks {
-		if hook.Turn == nil {
-			continue
-		}
-		shown := calledAll(calls)
-		if err := attempt(func() error { hook.Turn(ctx, shown); return nil }); err != nil {
-			calls[0].bug("hook", &errHook{hook.Name, err})
-			continue
-		}
-		for i, p := range calls {
-			s.change(p, func(call *episode.ToolCall) { call.Notice = shown[i].Notice })
-		}
+	if s.cfg.Guardrails != nil {
+		s.cfg.Guardrails.turn(calls)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
@@ -31,29 +30,25 @@ func TestHooksOrder(t *testing.T) {
 				call.Trace.Verdict = &episode.Verdict{Verdict: "allow", Rule: name}
 				return nil
 			},
-			Turn: func(_ context.Context, calls []episode.ToolCall) {
-				said = append(said, fmt.Sprintf("%s turn of %d", name, len(calls)))
-				calls[0].Notice += name
-			},
 		}
 	}
 	s := hooked(t, hook("a"), hook("b"))
 	got := call(t, s, "read_file", `{"path":"x"}`)
 	given := `{"path":"x","limit":500,"mode":"text","offset":1,"tags":["a"]}`
-	want := []string{"a before read_file call_1 " + given, "b before read_file call_1 " + given, "a turn of 1", "b turn of 1"}
+	want := []string{"a before read_file call_1 " + given, "b before read_file call_1 " + given}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("hooks (-want +got):\n%s", diff)
 	}
-	if got.Notice != "ab" || got.Verdict.Rule != "b" {
-		t.Errorf("notice = %q, verdict = %v", got.Notice, got.Verdict)
+	if got.Verdict.Rule != "b" {
+		t.Errorf("verdict = %v", got.Verdict)
 	}
 	if diff := cmp.Diff([]episode.ToolCall{got}, s.Trace()); diff != "" {
 		t.Errorf("trace (-returned +trace):\n%s", diff)
 	}
 	said = nil
 	call(t, s, "read_file", `{}`)
-	if diff := cmp.Diff([]string{"a turn of 1", "b turn of 1"}, said); diff != "" {
-		t.Errorf("hooks of a refused call (-want +got):\n%s", diff)
+	if said != nil {
+		t.Errorf("hooks of a refused call: %q", said)
 	}
 }
 
@@ -105,17 +100,6 @@ func TestHookBefore(t *testing.T) {
 	}
 }
 
-func TestBrokenHook(t *testing.T) {
-	s := hooked(t, registry.Hook{Name: "h", Turn: func(context.Context, []episode.ToolCall) { panic("bug") }})
-	got := call(t, s, "read_file", `{"path":"x"}`)
-	if got.Status != episode.CallOK || !strings.HasPrefix(got.Result, `{"path":"x"`) {
-		t.Errorf("status = %s: %s", got.Status, got.Result)
-	}
-	if f := s.Fault(); f == nil || f.Class != "hook" || !strings.Contains(f.Message, "hook h") {
-		t.Errorf("fault = %v", f)
-	}
-}
-
 // Where a result comes from stands beside it, and only when there is one.
 func TestUntrusted(t *testing.T) {
 	web := registry.Define(registry.Definition{Name: "web", Toolset: "test", Untrusted: "web page"},
@@ -131,18 +115,13 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// A tool that ended may have left something behind that still makes calls in its name; the hooks of the turn do not get in their
+// A tool that ended may have left something behind that still makes calls in its name; the notices of the turn do not get in their
 // way. The race detector watches.
 func TestTurnWhileNestedCallsBegin(t *testing.T) {
 	started, stop := make(chan struct{}), make(chan struct{})
 	var left sync.WaitGroup
-	s := session(t, registry.SessionConfig{Hooks: []registry.Hook{{
-		Name: "slow",
-		Turn: func(_ context.Context, calls []episode.ToolCall) {
-			time.Sleep(time.Millisecond) // for calls to begin meanwhile: to wait for one would order what must not need it
-			calls[0].Notice = "seen"
-		},
-	}}}, tool("inner", func(context.Context, *registry.Env) (any, error) { return "x", nil }),
+	begin := sync.OnceFunc(func() { close(started) })
+	s := session(t, registry.SessionConfig{Guardrails: registry.NewGuardrails()}, tool("inner", func(context.Context, *registry.Env) (any, error) { return "x", nil }),
 		tool("outer", func(_ context.Context, env *registry.Env) (any, error) {
 			session, ctx := env.Session, context.WithoutCancel(t.Context())
 			left.Go(func() {
@@ -153,18 +132,17 @@ func TestTurnWhileNestedCallsBegin(t *testing.T) {
 					default:
 						session.Call(ctx, registry.Request{ID: fmt.Sprint("inner", i), Parent: "call_1", Name: "inner"})
 					}
-					if i == 0 {
-						close(started)
-					}
+					begin()
 				}
 			})
 			<-started
-			return "x", nil
+			return nil, errors.New("x")
 		}))
+	call(t, s, "outer", "")
 	got := call(t, s, "outer", "")
 	close(stop)
 	left.Wait()
-	if got.Notice != "seen" || s.Fault() != nil {
+	if !strings.Contains(got.Notice, "failed 2 times") || s.Fault() != nil {
 		t.Errorf("notice = %q, fault = %v", got.Notice, s.Fault())
 	}
 }

@@ -102,6 +102,8 @@ type SessionConfig struct {
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Hooks   []Hook
+	// Guardrails watch the calls; nil watches nothing.
+	Guardrails *Guardrails
 	// Services are further objects for the episode's tools; Service finds them by type.
 	Services []any
 	Secrets  *Secrets // masked in results; nil masks nothing

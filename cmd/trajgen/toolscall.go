@@ -187,9 +187,10 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 		return err
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
-	hooks := run.CallerPolicy(cmp.Or(o.policy, box.file.Commands.Policy), box.choice.Name).Hook()
+	policy := run.CallerPolicy(cmp.Or(o.policy, box.file.Commands.Policy), box.choice.Name)
+	var guard *registry.Guardrails
 	if box.file.Tools.Guardrails != rollout.GuardOff {
-		hooks = append(hooks, registry.NewGuardrails().Hook())
+		guard = registry.NewGuardrails()
 	}
 	seen, err := run.OpenWeb(ctx, &box.file, func() (sandbox.Backend, error) { return box.backend() })
 	if err != nil {
@@ -209,7 +210,7 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 	view := seen.View(callID(), 1)
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
-		Hooks:   hooks, Services: []any{view, makes.View(media.Attempt{Web: view}), browsers},
+		Hooks:   policy.Hook(), Guardrails: guard, Services: []any{view, makes.View(media.Attempt{Web: view}), browsers},
 		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
 	})
 	defer session.Close()

@@ -210,10 +210,9 @@ func (a *attempt) start() {
 	}
 	if a.Guardrails != GuardOff {
 		a.guard = registry.NewGuardrails()
-		hooks = append(hooks, a.guard.Hook())
 	}
 	a.session = a.toolset.Session(registry.SessionConfig{
-		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: hooks, Services: a.have,
+		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: hooks, Guardrails: a.guard, Services: a.have,
 		Secrets: a.Secrets, Limits: a.Results, Clock: a.clock.acting, Sees: a.Sees, Images: a.Images,
 	})
 }
