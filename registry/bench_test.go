@@ -40,7 +40,7 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		set, err := r.Select(b.Context(), nil, nil)
+		set, err := r.Select(nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func BenchmarkDispatch(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		set, err := r.Select(b.Context(), nil, nil)
+		set, err := r.Select(nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func BenchmarkResult(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		set, err := r.Select(b.Context(), nil, nil)
+		set, err := r.Select(nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func BenchmarkSelect(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		set, err := r.Select(b.Context(), []string{"terminal", "file", "web"}, nil)
+		set, err := r.Select([]string{"terminal", "file", "web"}, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

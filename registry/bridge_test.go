@@ -39,7 +39,7 @@ func bridgedSession(t *testing.T, bridge registry.Bridge) *registry.Session {
 	if err := bridge.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	set, err := remote(t).WithBridge(bridge).Select(t.Context(), nil, nil)
+	set, err := remote(t).WithBridge(bridge).Select(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestBridgeActivation(t *testing.T) {
 		{"one to hide", registry.Bridge{Enabled: "on"}, []string{"mcp-hub"}, bridge},
 	}
 	for _, tt := range tests {
-		set, err := remote(t).WithBridge(tt.give).Select(t.Context(), nil, tt.without)
+		set, err := remote(t).WithBridge(tt.give).Select(nil, tt.without)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestBridgeRefuses(t *testing.T) {
 	if got := call(t, s, "weather", `{"repository":"x"}`); got.Status != episode.CallOK || got.Via != "" {
 		t.Errorf("a hidden tool that is called by its name: %+v", got)
 	}
-	set, err := remote(t).WithBridge(registry.Bridge{Enabled: "on"}).Select(t.Context(), []string{"file", "mcp-hub"}, nil)
+	set, err := remote(t).WithBridge(registry.Bridge{Enabled: "on"}).Select([]string{"file", "mcp-hub"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func FuzzBridge(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	set, err := r.WithBridge(registry.Bridge{Enabled: "on"}).Select(f.Context(), nil, nil)
+	set, err := r.WithBridge(registry.Bridge{Enabled: "on"}).Select(nil, nil)
 	if err != nil {
 		f.Fatal(err)
 	}

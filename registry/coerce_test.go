@@ -31,7 +31,7 @@ func session(t *testing.T, cfg registry.SessionConfig, tools ...registry.Tool) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := r.Select(t.Context(), nil, nil)
+	set, err := r.Select(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

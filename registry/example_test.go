@@ -28,7 +28,7 @@ func Example() {
 		return
 	}
 	ctx := context.Background()
-	tools, err := r.Select(ctx, []string{"speech"}, nil)
+	tools, err := r.Select([]string{"speech"}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

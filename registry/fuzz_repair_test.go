@@ -29,7 +29,7 @@ func FuzzRepair(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	set, err := r.Select(context.Background(), nil, nil)
+	set, err := r.Select(nil, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func FuzzCoerce(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		set, err := r.Select(context.Background(), nil, nil)
+		set, err := r.Select(nil, nil)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func FuzzArguments(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	set, err := r.Select(context.Background(), nil, nil)
+	set, err := r.Select(nil, nil)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func TestPlanned(t *testing.T) {
 	if tool, ok := r.Tool("web_search"); !ok || !tool.Planned() || tool.Description != "Search." {
 		t.Errorf("Tool = %+v, %v", tool, ok)
 	}
-	set, err := r.Select(t.Context(), []string{"web", "file"}, nil)
+	set, err := r.Select([]string{"web", "file"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestSelectRemembers(t *testing.T) {
 	r := mustNew(t, member("read_file", "x"), member("patch", "y"))
 	var sets []*registry.Toolset
 	for _, names := range [][]string{{"x"}, {"y"}, {"x"}} {
-		set, err := r.Select(t.Context(), names, nil)
+		set, err := r.Select(names, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestSelectRemembers(t *testing.T) {
 	if sets[0] != sets[2] || sets[0] == sets[1] {
 		t.Error("the toolset was not remembered")
 	}
-	if _, err := r.Select(t.Context(), []string{`x" "x`}, nil); err == nil {
+	if _, err := r.Select([]string{`x" "x`}, nil); err == nil {
 		t.Error("two names in one were taken for two")
 	}
 }
@@ -187,7 +187,7 @@ func TestSelectForMany(t *testing.T) {
 	}
 	r := mustNew(t, tools...)
 	for i := range 800 {
-		set, err := r.Select(t.Context(), []string{fmt.Sprintf("mcp-%d", i%400)}, nil)
+		set, err := r.Select([]string{fmt.Sprintf("mcp-%d", i%400)}, nil)
 		if err != nil || strings.Join(set.Names(), " ") != fmt.Sprintf("tool_%d", i%400) {
 			t.Fatalf("Select %d = %v", i, err)
 		}

@@ -172,7 +172,7 @@ func TestSelect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := r.Select(t.Context(), []string{"sky", "vision", "file"}, nil)
+	set, err := r.Select([]string{"sky", "vision", "file"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,17 +191,17 @@ func TestSelect(t *testing.T) {
 	if diff := cmp.Diff(schema, string(set.Schemas()[1])); diff != "" {
 		t.Errorf("schema (-want +got):\n%s", diff)
 	}
-	if _, err := r.Select(t.Context(), []string{"sun"}, nil); err == nil {
+	if _, err := r.Select([]string{"sun"}, nil); err == nil {
 		t.Error("a tool's name is not a toolset")
 	}
 }
 
 func TestSchemasAreStable(t *testing.T) {
-	first, err := builtin(t).Select(t.Context(), nil, nil)
+	first, err := builtin(t).Select(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := builtin(t).Select(t.Context(), []string{"*"}, nil)
+	second, err := builtin(t).Select([]string{"*"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func shownAs(t *testing.T, schema string, quirks ...string) (string, *registry.S
 	if err != nil {
 		t.Fatalf("%s: %v", schema, err)
 	}
-	set, err := mustNew(t, tool).WithQuirks(quirks).Select(t.Context(), []string{"mcp-x"}, nil)
+	set, err := mustNew(t, tool).WithQuirks(quirks).Select([]string{"mcp-x"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func FuzzShown(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := r.WithQuirks(quirks).Select(t.Context(), []string{"mcp-x"}, nil)
+		set, err := r.WithQuirks(quirks).Select([]string{"mcp-x"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

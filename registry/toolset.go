@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,7 +33,7 @@ const maxFrozen = 1024
 
 // Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and without those that
 // are not built, which Missing lists.
-func (r *Registry) Select(_ context.Context, enabled, disabled []string) (*Toolset, error) {
+func (r *Registry) Select(enabled, disabled []string) (*Toolset, error) {
 	names, err := r.Resolve(enabled, disabled)
 	if err != nil {
 		return nil, fmt.Errorf("select tools: %w", err)

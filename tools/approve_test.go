@@ -29,7 +29,7 @@ func guarded(t *testing.T, p *tools.CommandPolicy) *episodeOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), []string{"terminal", "code_execution"}, nil)
+	set, err := reg.Select([]string{"terminal", "code_execution"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

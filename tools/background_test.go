@@ -20,7 +20,7 @@ func replaced(e *episodeOf, box sandbox.Sandbox) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	set, err := reg.Select(e.t.Context(), []string{"terminal"}, nil)
+	set, err := reg.Select([]string{"terminal"}, nil)
 	if err != nil {
 		e.t.Fatal(err)
 	}

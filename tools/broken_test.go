@@ -24,7 +24,7 @@ func TestBrokenCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), []string{"file", "terminal", "code_execution"}, nil)
+	set, err := reg.Select([]string{"file", "terminal", "code_execution"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

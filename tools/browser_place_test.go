@@ -45,7 +45,7 @@ func TestBrowserElsewhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			toolset, err := reg.Select(t.Context(), []string{"browser"}, nil)
+			toolset, err := reg.Select([]string{"browser"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func openBrowser(t testing.TB, toolsets []string, services ...any) *episodeOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), toolsets, nil)
+	set, err := reg.Select(toolsets, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

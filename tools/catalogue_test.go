@@ -157,7 +157,7 @@ func TestEveryNamedToolExists(t *testing.T) {
 			t.Errorf("no entry for %s", name)
 		}
 	}
-	set, err := reg.Select(t.Context(), nil, nil)
+	set, err := reg.Select(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

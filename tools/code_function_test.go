@@ -32,7 +32,7 @@ func TestScriptsCallFurtherTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.WithBridge(registry.Bridge{Enabled: "on"}).Select(t.Context(), []string{"code_execution", "plugin-x"}, nil)
+	set, err := reg.WithBridge(registry.Bridge{Enabled: "on"}).Select([]string{"code_execution", "plugin-x"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func openWith(t testing.TB, backend string, limits registry.ResultLimits, env ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), toolsets, nil)
+	set, err := reg.Select(toolsets, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func looking(t *testing.T, backend string, s media.Settings, e *eyes, sees *albu
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), []string{"vision", "image_gen", "video", "video_gen", "tts", "terminal"}, nil)
+	set, err := reg.Select([]string{"vision", "image_gen", "video", "video_gen", "tts", "terminal"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +426,7 @@ func TestMediaAvailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), []string{"vision", "image_gen", "tts", "video", "video_gen"}, nil)
+	set, err := reg.Select([]string{"vision", "image_gen", "tts", "video", "video_gen"}, nil)
 	if err != nil || len(set.Names()) != 5 || len(set.Missing()) > 0 {
 		t.Errorf("have %v, missing %v, %v", set.Names(), set.Missing(), err)
 	}

@@ -19,7 +19,7 @@ func talk(t *testing.T, services ...any) *episodeOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), []string{"memory", "clarify", "session_search"}, nil)
+	set, err := reg.Select([]string{"memory", "clarify", "session_search"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func count(e *episodeOf) *counting {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	set, err := reg.Select(e.t.Context(), []string{"file"}, nil)
+	set, err := reg.Select([]string{"file"}, nil)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func BenchmarkSelect(b *testing.B) {
 		b.Run("toolsets="+strings.Join(toolsets, "+"), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				set, err := reg.Select(b.Context(), toolsets, nil)
+				set, err := reg.Select(toolsets, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -21,7 +21,7 @@ func TestSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), []string{"terminal", "file", "code_execution", "todo"}, nil)
+	set, err := reg.Select([]string{"terminal", "file", "code_execution", "todo"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

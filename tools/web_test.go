@@ -80,7 +80,7 @@ func surfing(t *testing.T, view *web.View, more ...any) *episodeOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := reg.Select(t.Context(), []string{"web", "crawl", "corpus"}, nil)
+	set, err := reg.Select([]string{"web", "crawl", "corpus"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestNoWeb(t *testing.T) {
 	}
 	e := talk(t)
 	_ = e
-	set, err := reg.Select(t.Context(), []string{"web"}, nil)
+	set, err := reg.Select([]string{"web"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

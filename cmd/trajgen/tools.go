@@ -38,7 +38,7 @@ func newToolsList(std stdio) *cobra.Command {
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		RunE: source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
 			reg := box.registry
-			set, err := reg.Select(cmd.Context(), nil, nil)
+			set, err := reg.Select(nil, nil)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func newToolsSchema(std stdio) *cobra.Command {
 				box.file.Model.Name = model
 				reg = reg.WithQuirks(box.file.Quirks())
 			}
-			toolset, err := reg.Select(cmd.Context(), toolsets, nil)
+			toolset, err := reg.Select(toolsets, nil)
 			if err != nil {
 				return usage(err)
 			}

@@ -178,7 +178,7 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 	if len(enabled) == 0 {
 		enabled = []string{"all"}
 	}
-	toolset, err := box.registry.Select(ctx, enabled, nil)
+	toolset, err := box.registry.Select(enabled, nil)
 	if err != nil {
 		return usage(err)
 	}

@@ -57,7 +57,7 @@ func newToolsetsList(std stdio) *cobra.Command {
 		Use: "list", Short: "List the toolsets", Args: cobra.NoArgs,
 		RunE: source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
 			reg := box.registry
-			all, err := reg.Select(cmd.Context(), nil, nil)
+			all, err := reg.Select(nil, nil)
 			if err != nil {
 				return err
 			}

@@ -64,7 +64,7 @@ func (a *attempt) refused(ctx context.Context, turn int, err error) (episode.Fau
 	if !a.without(a.registry, failed.Message) {
 		return episode.Fault{}, false
 	}
-	if a.choose(ctx) != nil {
+	if a.choose() != nil {
 		return episode.Fault{}, false
 	}
 	a.session.Close() // no call was made

@@ -160,7 +160,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 
 // equip freezes what the model will be shown.
 func (a *attempt) equip(ctx context.Context) error {
-	if err := a.choose(ctx); err != nil {
+	if err := a.choose(); err != nil {
 		return err
 	}
 	a.have, a.ep.Memory, a.ep.Recalled = nil, nil, ""
@@ -183,13 +183,13 @@ func (a *attempt) equip(ctx context.Context) error {
 }
 
 // choose takes the episode's tools as the model's server takes them.
-func (a *attempt) choose(ctx context.Context) error {
+func (a *attempt) choose() error {
 	ep := a.ep
 	a.registry = a.shown()
 	if s := a.progress.next(); s != nil && s.Turn == 0 && !slices.Equal(s.Quirks, a.registry.Quirks()) {
 		a.registry = a.registry.WithQuirks(s.Quirks) // which the next request is about
 	}
-	toolset, err := a.registry.Select(ctx, ep.Toolsets, a.Disabled)
+	toolset, err := a.registry.Select(ep.Toolsets, a.Disabled)
 	if err != nil {
 		return faulty(episode.ToolError, "toolset", err)
 	}

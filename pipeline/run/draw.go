@@ -2,7 +2,6 @@ package run
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ type drawn struct {
 }
 
 // distribution resolves a name or path once, and checks that its toolsets exist.
-func (t *draws) distribution(ctx context.Context, name string) (*drawn, error) {
+func (t *draws) distribution(name string) (*drawn, error) {
 	if d, ok := t.byName[name]; ok {
 		return d, nil
 	}
@@ -56,16 +55,16 @@ func (t *draws) distribution(ctx context.Context, name string) (*drawn, error) {
 		return nil, fmt.Errorf("distribution %s: %w", d.Name, err)
 	}
 	t.byName[name] = &drawn{Distribution: &d}
-	return t.byName[name], t.warnOfToolless(ctx, t.byName[name])
+	return t.byName[name], t.warnOfToolless(t.byName[name])
 }
 
 // warnOfToolless warns of toolsets in a distribution that have no tool in this version: the draw is recorded, but the model is
 // shown no tools for them.
-func (t *draws) warnOfToolless(ctx context.Context, d *drawn) error {
+func (t *draws) warnOfToolless(d *drawn) error {
 	var empty []string
 	always := false // every draw has a toolset with tools
 	for _, share := range d.Toolsets {
-		toolset, err := t.Registry.Select(ctx, []string{share.Toolset}, t.File.Tools.DisabledToolsets)
+		toolset, err := t.Registry.Select([]string{share.Toolset}, t.File.Tools.DisabledToolsets)
 		if err != nil {
 			return err
 		}
@@ -136,12 +135,12 @@ func (t *draws) bare() error {
 }
 
 // hasTools says why a task's own toolsets leave its episodes without a tool.
-func (t *draws) hasTools(ctx context.Context, toolsets []string) error {
+func (t *draws) hasTools(toolsets []string) error {
 	name := strings.Join(toolsets, "\n")
 	if err, known := t.fixed[name]; known {
 		return err
 	}
-	toolset, err := t.Registry.Select(ctx, toolsets, t.File.Tools.DisabledToolsets)
+	toolset, err := t.Registry.Select(toolsets, t.File.Tools.DisabledToolsets)
 	if err == nil {
 		t.mayBrowse(toolset)
 	}

@@ -144,7 +144,7 @@ func (e *Experiment) Close() error {
 }
 
 // openRegistry makes the registry and checks the run's own toolsets and distribution against it.
-func (e *Experiment) openRegistry(ctx context.Context) error {
+func (e *Experiment) openRegistry(context.Context) error {
 	var more []registry.Tool
 	if e.plugins != nil {
 		more = e.plugins.Tools()
@@ -156,7 +156,7 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 	if err = e.File.Tools.checkResultLimits(e.Registry); err != nil {
 		return err
 	}
-	fixed, err := e.Registry.Select(ctx, e.File.Tools.fixed(), e.File.Tools.DisabledToolsets)
+	fixed, err := e.Registry.Select(e.File.Tools.fixed(), e.File.Tools.DisabledToolsets)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.File.Tools.fixed(), e.File.Tools.DisabledToolsets,
 			cmp.Or(reasons(fixed.Missing()), "there is none in them"))
 	}
-	all, err := e.Registry.Select(ctx, []string{"all"}, nil)
+	all, err := e.Registry.Select([]string{"all"}, nil)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 	if e.File.Tools.Distribution == "" {
 		return nil
 	}
-	distribution, err := e.distribution(ctx, e.File.Tools.Distribution)
+	distribution, err := e.distribution(e.File.Tools.Distribution)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.suits(ctx, task); err != nil {
+		if err := t.suits(task); err != nil {
 			err = fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err)
 			if t.File.Dataset.SkipBadRows {
 				t.left[task.ID] = true
@@ -189,13 +189,13 @@ func (t *tasks) tryImage(ctx context.Context) error {
 }
 
 // suits says why a task cannot be played here.
-func (t *tasks) suits(ctx context.Context, task *episode.Task) error {
+func (t *tasks) suits(task *episode.Task) error {
 	var problems []error
 	if len(task.Toolsets) > 0 {
-		problems = append(problems, t.draws.hasTools(ctx, task.Toolsets))
+		problems = append(problems, t.draws.hasTools(task.Toolsets))
 	}
 	if task.Distribution != "" {
-		_, err := t.draws.distribution(ctx, task.Distribution)
+		_, err := t.draws.distribution(task.Distribution)
 		problems = append(problems, err)
 	}
 	for _, check := range task.Verify {

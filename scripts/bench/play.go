@@ -33,7 +33,7 @@ func (b player) play(ctx context.Context) (bench.Played, error) {
 	if err != nil {
 		return bench.Played{}, err
 	}
-	toolset, err := reg.Select(ctx, b.stage.Toolsets(), nil)
+	toolset, err := reg.Select(b.stage.Toolsets(), nil)
 	if err != nil {
 		return bench.Played{}, err
 	}
@@ -63,7 +63,7 @@ func (b player) pipeline(ctx context.Context) (_ bench.Played, err error) {
 	}
 	defer func() { err = errors.Join(err, exp.Close()) }()
 	if b.stage.NoopTools {
-		if exp.Registry, err = withoutWork(ctx, exp.Registry, b.stage.Toolsets()); err != nil {
+		if exp.Registry, err = withoutWork(exp.Registry, b.stage.Toolsets()); err != nil {
 			return bench.Played{}, err
 		}
 	}
@@ -120,8 +120,8 @@ func (b player) measured(ctx context.Context, cfg pipeline.Config, store *run.Ru
 }
 
 // withoutWork replaces the tools of toolsets by ones that do nothing.
-func withoutWork(ctx context.Context, reg *registry.Registry, toolsets []string) (*registry.Registry, error) {
-	toolset, err := reg.Select(ctx, toolsets, nil)
+func withoutWork(reg *registry.Registry, toolsets []string) (*registry.Registry, error) {
+	toolset, err := reg.Select(toolsets, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	toolset, err := tools.Select(ctx, []string{"plugin-workspace"}, nil)
+	toolset, err := tools.Select([]string{"plugin-workspace"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

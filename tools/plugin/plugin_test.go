@@ -67,7 +67,7 @@ func begin(t *testing.T, b sandbox.Backend, set *plugin.Set) *playing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := reg.Select(t.Context(), []string{"all"}, nil)
+	tools, err := reg.Select([]string{"all"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestNoopTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	enabled := []string{"file", "terminal"}
-	want, err := real.Select(t.Context(), enabled, nil)
+	want, err := real.Select(enabled, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestNoopTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := reg.Select(t.Context(), enabled, nil)
+	got, err := reg.Select(enabled, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
