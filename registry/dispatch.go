@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -95,10 +96,7 @@ func (p *prepared) parse(tool *Tool) (args arguments) {
 }
 
 func (t *Toolset) unknown(name string) *Failure {
-	have, meant := "none", ""
-	if len(t.names) > 0 {
-		have = strings.Join(t.names, ", ")
-	}
+	have, meant := cmp.Or(strings.Join(t.names, ", "), "none"), ""
 	if like := suggestion(name, t.names); like != "" {
 		meant = " (did you mean " + quote(like) + "?)"
 	}

@@ -48,15 +48,11 @@ func (s *Session) CallAll(ctx context.Context, reqs []Request) []episode.ToolCal
 	if len(calls) > 0 {
 		limited(func(ctx context.Context) { s.endTurn(ctx, calls...) })
 	}
-	return calledAll(calls)
-}
-
-func calledAll(calls []*prepared) []episode.ToolCall {
-	all := make([]episode.ToolCall, len(calls))
+	ended := make([]episode.ToolCall, len(calls))
 	for i, p := range calls {
-		all[i] = p.call
+		ended[i] = p.call
 	}
-	return all
+	return ended
 }
 
 // together runs consecutive calls none of which has to run alone. It resolves their paths only now, as an earlier command may have

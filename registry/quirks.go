@@ -100,15 +100,6 @@ func (q Quirks) Validate() error {
 
 func (q Quirks) has(name string) bool { return slices.Contains(q, name) }
 
-// quirky applies the quirks at one place.
-func (s *shower) quirky(v *value) {
-	for _, each := range quirks {
-		if each.leaveOut != nil && s.quirks.has(each.name) {
-			each.leaveOut(s, v)
-		}
-	}
-}
-
 // firstBranches puts the first branch of each union in its place.
 func (s *shower) firstBranches(v *value) {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {

@@ -71,19 +71,15 @@ func suggestion(name string, among []string) string {
 	}
 	best, most := "", alike
 	for _, other := range among {
-		if likeness := similar(short, bare(other)); likeness > most {
-			best, most = other, likeness
+		name := bare(other)
+		if share := 2 * float64(common(short, name)) / float64(len(short)+len(name)); share > most {
+			best, most = other, share
 		}
 	}
 	return best
 }
 
-// similar is the share of two texts that is in common: the longest run of letters that both have, and what is in common
-// before and after it.
-func similar(a, b string) float64 {
-	return 2 * float64(common(a, b)) / float64(len(a)+len(b))
-}
-
+// common counts what two texts have in common: the longest run of letters that both have, and what is in common before and after it.
 func common(a, b string) int {
 	at, in, size := 0, 0, 0
 	row := make([]int, len(b)+1) // the run that ends here, of the letter of a before

@@ -79,7 +79,7 @@ func spellings(value string) []string {
 	plain := []string{value, url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value))}
 	plain = append(plain, strings.ToUpper(plain[3]))
 	for _, escaped := range plain[1:3] {
-		plain = append(plain, lowerEscapes(escaped))
+		plain = append(plain, escapes.ReplaceAllStringFunc(escaped, strings.ToLower)) // %2F as %2f
 	}
 	for shift := range 3 {
 		plain = append(plain, encoded(base64.RawStdEncoding, value, shift), encoded(base64.RawURLEncoding, value, shift))
@@ -111,9 +111,6 @@ func encoded(encoding *base64.Encoding, value string, shift int) string {
 }
 
 var escapes = regexp.MustCompile(`%..`)
-
-// lowerEscapes writes %2F as %2f.
-func lowerEscapes(text string) string { return escapes.ReplaceAllStringFunc(text, strings.ToLower) }
 
 // inner is a text encoded for the inside of a JSON string.
 func inner(text string) string {

@@ -121,7 +121,11 @@ func (s *shower) clean(v *value, inside []string) {
 	}
 	s.types(v)
 	s.nullUnion(v)
-	s.quirky(v)
+	for _, each := range quirks {
+		if each.leaveOut != nil && s.quirks.has(each.name) {
+			each.leaveOut(s, v)
+		}
+	}
 	for i := range v.members {
 		m := &v.members[i]
 		switch m.key {

@@ -94,7 +94,7 @@ func findLines(text, old, new string, work *budget) places {
 	lines, offsets := linesOf(text)
 	var found places
 	next := 0
-	for _, i := range windows(trimAll(lines), trimAll(wanted), work) {
+	for _, i := range windows(eachLine(lines, strings.TrimSpace), eachLine(wanted, strings.TrimSpace), work) {
 		if i < next {
 			found.overlap = true
 			continue
@@ -150,12 +150,13 @@ func linesOf(text string) (lines []string, offsets []int) {
 	return lines, append(offsets, len(text))
 }
 
-func trimAll(lines []string) []string {
-	trimmed := make([]string, len(lines))
+// eachLine applies a function to each line.
+func eachLine(lines []string, form func(string) string) []string {
+	made := make([]string, len(lines))
 	for i, line := range lines {
-		trimmed[i] = strings.TrimSpace(line)
+		made[i] = form(line)
 	}
-	return trimmed
+	return made
 }
 
 // findTrimmed ignores blank lines around old that the text lacks, and those around new with them.

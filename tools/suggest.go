@@ -108,7 +108,7 @@ func mostAlike(text, old string) (lines []string, from, to int) {
 	if from, to := spacedLike(text, old); from < to {
 		return lines, from, min(to, from+maxLike)
 	}
-	like := likeness{have: trimAll(lines), want: trimAll(wanted), work: budget{searchWork}}
+	like := likeness{have: eachLine(lines, strings.TrimSpace), want: eachLine(wanted, strings.TrimSpace), work: budget{searchWork}}
 	at := -1
 	if n >= 3 {
 		at = like.best(n, likeBlock, like.block)

@@ -49,9 +49,6 @@ func parseText(data []byte) (textFile, bool) {
 	return file, true
 }
 
-// crlf reports whether most lines end with "\r\n".
-func (f textFile) crlf() bool { return 2*len(f.crs) > strings.Count(f.text, "\n") }
-
 // edit replaces text[start:end].
 type edit struct {
 	start, end int
@@ -96,7 +93,7 @@ func (f textFile) endsCR(e edit) bool {
 		i := sort.SearchInts(f.crs, e.start+n)
 		return i < len(f.crs) && f.crs[i] == e.start+n
 	}
-	return f.crlf()
+	return 2*len(f.crs) > strings.Count(f.text, "\n") // as most lines do
 }
 
 // lineOf returns the number, from 1, of the line that contains an offset.

@@ -37,17 +37,9 @@ type lineSearch struct {
 
 func (s *lineSearch) form(i int) []string {
 	if s.forms[i] == nil {
-		s.forms[i] = inForm(s.lines, i)
+		s.forms[i] = eachLine(s.lines, lineForms[i])
 	}
 	return s.forms[i]
-}
-
-func inForm(lines []string, i int) []string {
-	simple := make([]string, len(lines))
-	for n, line := range lines {
-		simple[n] = lineForms[i](line)
-	}
-	return simple
 }
 
 // Ways to compare lines of a patch and a file, strictest first. The first one that finds the lines wins.
@@ -72,7 +64,7 @@ func (s *lineSearch) locate(h hunk, from int) (at, form int, err error) {
 		return at, 0, err
 	}
 	for form := range lineForms {
-		found := windows(s.form(form), inForm(wanted, form), &s.work)
+		found := windows(s.form(form), eachLine(wanted, lineForms[form]), &s.work)
 		if s.work.left < 0 {
 			return 0, 0, errTooComplex
 		}

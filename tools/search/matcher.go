@@ -50,7 +50,7 @@ func (p *pattern) count(text []byte, most int) int {
 	n, next := 0, p.candidates(text)
 	for at := next(0); n < most && at < len(text); {
 		end := lineEnd(text, at)
-		if p.match(text[lineStart(text, at):end]) {
+		if p.match(text[bytes.LastIndexByte(text[:at], '\n')+1 : end]) {
 			n++
 		}
 		at = next(end)
@@ -88,9 +88,6 @@ func (p *pattern) candidates(text []byte) func(from int) int {
 		return slices.Min(places)
 	}
 }
-
-// lineStart returns where the line that contains an offset begins.
-func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
 // lineEnd returns where the line after the one that contains an offset begins.
 func lineEnd(text []byte, at int) int {
