@@ -32,7 +32,6 @@ type prepared struct {
 	first   *prepared // the same call earlier in the turn, whose result this one shares
 	env     Env
 	meter   meter
-	images  images
 
 	done  bool        // guarded by trace.mu; from then on call is, too
 	inner []*prepared // guarded by trace.mu
@@ -44,7 +43,7 @@ func (s *Session) prepare(req Request) *prepared {
 		ID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Name: req.Name, RawArguments: req.Arguments,
 	}}
 	p.meter.now = s.cfg.Now
-	p.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Logger: s.cfg.Logger, meter: &p.meter, images: &p.images}
+	p.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Logger: s.cfg.Logger, meter: &p.meter}
 	s.reserve(p)
 	if !req.Cut { // the meaning of a cut call is unknown
 		if p.unwrap(); p.refused != nil {

@@ -66,8 +66,8 @@ func (p *prepared) execute(ctx context.Context) (text string, err error) {
 	got, ok := wait(limited, ended)
 	late := context.Cause(limited) == errDeadline
 	cancel() // work that the tool may have left behind ends, too
-	spent, gone := p.meter.end()
-	p.call.SandboxTime, p.call.Images = spent, p.images.end()
+	var gone error
+	p.call.SandboxTime, p.call.Images, gone = p.meter.end()
 	if !ok {
 		return "", errStuck
 	}

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"errors"
-	"sync"
 
 	"trajgen/outputs/media/picture"
 	"trajgen/pipeline/episode"
@@ -24,13 +23,6 @@ type Images interface {
 	Keep(mime string, data []byte) (episode.Part, error)
 }
 
-// images are what one call attached.
-type images struct {
-	mu    sync.Mutex // guards what follows
-	parts []episode.Part
-	ended bool
-}
-
 // Attach puts an image beside the call's result, for a model that takes images. The conversation gets it after the result. A tool
 // may attach several; its error says what is wrong with the image, in words for the model.
 func (e *Env) Attach(image Image) error {
@@ -44,7 +36,7 @@ func (e *Env) Attach(image Image) error {
 	if err != nil {
 		return err
 	}
-	return e.images.add(part)
+	return e.meter.attach(part)
 }
 
 // Keep prepares an image for models and keeps it beside the run, without showing it to the agent's. Its error says what is wrong
@@ -67,23 +59,15 @@ func (e *Env) Keep(image Image) (episode.Part, error) {
 // Sees reports whether the run's model takes images.
 func (e *Env) Sees() bool { return e.Session.cfg.Sees }
 
-func (i *images) add(part episode.Part) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (m *meter) attach(part episode.Part) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
-	case i.ended:
+	case m.ended:
 		return Failf("closed", "the call has ended")
-	case len(i.parts) == maxImages:
+	case len(m.images) == maxImages:
 		return Failf("too_many_images", "a call can show at most %d images", maxImages)
 	}
-	i.parts = append(i.parts, part)
+	m.images = append(m.images, part)
 	return nil
-}
-
-// end takes the images of a call that is over.
-func (i *images) end() []episode.Part {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.ended = true
-	return i.parts
 }

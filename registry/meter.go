@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"trajgen/pipeline/episode"
 	"trajgen/sandbox"
 )
 
-// meter counts the wall time during which a call waited for its sandbox. Operations of one call may overlap.
+// meter counts the wall time during which a call waited for its sandbox, and has the images that it attached. Operations of one
+// call may overlap.
 type meter struct {
 	now func() time.Time
 
@@ -18,7 +20,8 @@ type meter struct {
 	since  time.Time
 	total  time.Duration
 	gone   error // the first error of a lost sandbox, even if the tool hides it
-	ended  bool  // the call is over; the time of a process that it left behind does not count
+	images []episode.Part
+	ended  bool // the call is over; the time of a process that it left behind does not count
 }
 
 func (m *meter) start() {
@@ -46,14 +49,14 @@ func (m *meter) stop(err error) {
 }
 
 // end ends the measurement.
-func (m *meter) end() (time.Duration, error) {
+func (m *meter) end() (spent time.Duration, images []episode.Part, gone error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ended && m.active > 0 {
 		m.total += m.now().Sub(m.since)
 	}
 	m.ended = true
-	return m.total, m.gone
+	return m.total, m.images, m.gone
 }
 
 // Sandbox opens the episode's sandbox at the first call and returns it. Time spent in its operations is counted for this call.

@@ -164,7 +164,7 @@ func (s *Session) locate(ctx context.Context, all []touched) {
 	if box == nil || several < 2 || !writes {
 		return
 	}
-	links := links{files: box.Files(), known: map[string]string{}, names: map[string][]sandbox.Info{}}
+	links := links{files: box.Files(), known: map[string]string{}}
 	for i := range all {
 		all[i].follow(ctx, links)
 	}
@@ -188,7 +188,6 @@ func (t *touched) follow(ctx context.Context, links links) {
 type links struct {
 	files sandbox.Files
 	known map[string]string // path → resolved path
-	names map[string][]sandbox.Info
 }
 
 // resolve resolves the part of a path that exists.
@@ -214,13 +213,9 @@ func (l links) resolve(ctx context.Context, name string) (string, bool) {
 
 // dangles reports whether a path is a link to a missing file, which a write would create.
 func (l links) dangles(ctx context.Context, dir, base string) bool {
-	list, ok := l.names[dir]
-	if !ok {
-		var err error
-		if list, err = l.files.List(ctx, dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return true // unknown, so assume it
-		}
-		l.names[dir] = list
+	list, err := l.files.List(ctx, dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return true // unknown, so assume it
 	}
 	return slices.ContainsFunc(list, func(info sandbox.Info) bool { return info.Name == base })
 }

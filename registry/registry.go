@@ -89,8 +89,7 @@ type Env struct {
 	// Source is set by the tool: what answered from outside of the sandbox. Its JSON stands in the trace.
 	Source any
 
-	meter  *meter
-	images *images
+	meter *meter
 }
 
 // SessionConfig is what an episode gives its tools.
