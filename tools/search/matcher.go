@@ -3,7 +3,6 @@ package search
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -24,18 +23,15 @@ type pattern struct {
 }
 
 func newPattern(text string) (*pattern, error) {
-	line, err := regexp.Compile(text)
-	if err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("parse %q: %w", text, err)
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	if hasNewline(tree) {
 		return nil, errors.New(`it holds a line end (\n), and matching is line by line`)
 	}
-	return &pattern{line: line, literals: required(tree.Simplify())}, nil
+	line, err := regexp.Compile(text)
+	return &pattern{line: line, literals: required(tree.Simplify())}, err
 }
 
 func hasNewline(tree *syntax.Regexp) bool {
