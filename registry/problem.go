@@ -205,10 +205,8 @@ func count(bound *int) string {
 // choices are the values of an enum as JSON.
 func choices(s *jsonschema.Schema) []string {
 	var all []string
-	if s.Enum != nil {
-		for _, each := range s.Enum.Values {
-			all = append(all, jsonOf(each))
-		}
+	for _, each := range s.Enum.Values {
+		all = append(all, jsonOf(each))
 	}
 	return all
 }
