@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"iter"
 	"math"
@@ -14,6 +16,7 @@ import (
 	"path/filepath"
 
 	"trajgen/outputs/log/disk"
+	"trajgen/tools/internal/chars"
 )
 
 // Options say how an index is built.
@@ -46,21 +49,19 @@ type Info struct {
 // Build writes an index of documents to path, where it appears when it is whole. The same documents in the same order give the
 // same bytes. A document that cannot be part of it, such as one with the id of an earlier one, is an *InputError; an error that
 // documents yields ends the build with it.
-func Build(ctx context.Context, path string, documents iter.Seq2[Document, error], options Options) (info Info, err error) {
+func Build(ctx context.Context, path string, documents iter.Seq2[Document, error], options Options) (Info, error) {
 	b, err := newBuilder(path, options)
-	defer func() {
-		if closed := b.close(); err == nil {
-			err = closed
-		}
-	}()
 	if err == nil {
-		err = b.build(ctx, documents)
-	}
-	if err != nil && !b.theirs {
-		err = disk.Explain(path, err)
+		err = disk.WriteFile(disk.Real{}, path, func(file disk.File) error { return b.build(ctx, file, documents) })
+		if b.theirs != nil {
+			err = b.theirs // without advice on how files are written
+		}
+		if removed := b.records.close(); err == nil {
+			err = removed
+		}
 	}
 	if err != nil {
-		return Info{}, fmt.Errorf("build corpus %s: %w", path, err)
+		return Info{}, fmt.Errorf("build corpus %s: %w", path, disk.Explain(path, err))
 	}
 	return b.header.Info, nil
 }
@@ -68,73 +69,45 @@ func Build(ctx context.Context, path string, documents iter.Seq2[Document, error
 // builder is an index in the making.
 type builder struct {
 	options  Options
-	path     string
-	file     *os.File // under its temporary name
-	out      *sectionWriter
 	header   header
-	spools   []*spool
 	analyser *analyser
+	theirs   error // what the documents yielded
 
-	theirs bool // the error is one that the documents yielded
-
-	blocks    blockWriter
-	directory *spool
-	lengths   *spool
-	postings  postings
-	ids, urls sorter
+	table   tableWriter
+	records sorter           // of what stands behind the documents
+	lists   map[string]*list // of terms, since the last run
+	held    int              // bytes of lists
+	lengths []byte           // of the last documents
 }
 
 func newBuilder(path string, options Options) (b *builder, err error) {
-	b = &builder{options: options, path: path}
+	options.Memory = cmp.Or(options.Memory, 64<<20)
+	b = &builder{options: options, lists: map[string]*list{}}
 	b.header.Analyser = cmp.Or(options.Analyser, Plain)
 	if b.analyser, err = newAnalyser(b.header.Analyser); err != nil {
-		return b, err
+		return nil, err
 	}
-	if b.file, err = claim(path); err != nil {
-		return b, err
-	}
-	if _, err := b.file.Seek(headerSize, io.SeekStart); err != nil { // where the header comes when all else is there
-		return b, err
-	}
-	b.out = &sectionWriter{buffer: bufio.NewWriterSize(b.file, 1<<18), at: headerSize}
-	memory := cmp.Or(options.Memory, 64<<20)
-	for _, one := range []**spool{&b.directory, &b.lengths, &b.postings.spool, &b.ids.spool, &b.urls.spool} {
-		if *one, err = b.spool(); err != nil {
-			return b, err
-		}
-	}
-	b.postings.terms, b.postings.limit = map[string]*list{}, memory
-	b.ids.limit, b.urls.limit = memory/4, memory/4
-	b.blocks.out, b.blocks.directory = b.out, b.directory
-	return b, nil
-}
-
-// spool opens the next one. Its name is that of the file with a number, as the lock on the file is for it, too.
-func (b *builder) spool() (*spool, error) {
-	one, err := newSpool(fmt.Sprintf("%s-%d", b.file.Name(), len(b.spools)+1))
-	if err == nil {
-		b.spools = append(b.spools, one)
-	}
-	return one, err
-}
-
-// claim opens the file under its temporary name, and refuses it while another process builds there. What a crash left is
-// replaced.
-func claim(path string) (*os.File, error) {
 	dir, name := filepath.Split(path)
 	if info, err := os.Stat(path); name == "" || err == nil && info.IsDir() {
 		return nil, errors.New("it is a directory; want the name of a file")
 	}
-	temporary := filepath.Join(dir, disk.Temporary+name)
-	f, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE, 0o666)
+	b.records.file, err = claim(filepath.Join(dir, disk.Temporary+name+".runs"))
+	b.records.out = bufio.NewWriterSize(b.records.file, 1<<16)
+	return b, err
+}
+
+// claim opens the file for the runs of a build, and refuses it while another process builds there. What a crash left in it is
+// replaced.
+func claim(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	err = disk.Lock(f)
 	if err == nil {
-		// The other process may have given this very file its final name between our open and our lock.
+		// The other process may have removed this very file between our open and our lock.
 		mine, err1 := f.Stat()
-		named, err2 := os.Stat(temporary)
+		named, err2 := os.Stat(path)
 		if err1 != nil || err2 != nil || !os.SameFile(mine, named) {
 			err = disk.ErrLocked
 		}
@@ -152,25 +125,11 @@ func claim(path string) (*os.File, error) {
 	return f, nil
 }
 
-func (b *builder) close() error {
-	var errs []error
-	for _, one := range b.spools {
-		errs = append(errs, one.file.Close())
-	}
-	if b.file != nil {
-		if b.header.Bytes == 0 { // it has no name of its own
-			errs = append(errs, os.Remove(b.file.Name()))
-		}
-		errs = append(errs, b.file.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func (b *builder) build(ctx context.Context, documents iter.Seq2[Document, error]) error {
-	b.out.begin()
+func (b *builder) build(ctx context.Context, file disk.File, documents iter.Seq2[Document, error]) error {
+	b.table.out = bufio.NewWriterSize(io.NewOffsetWriter(file, headerSize), 1<<18)
 	for document, err := range documents {
 		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
-			b.theirs = true
+			b.theirs = err
 			return err
 		}
 		if err := b.add(document); err != nil {
@@ -183,7 +142,14 @@ func (b *builder) build(ctx context.Context, documents iter.Seq2[Document, error
 	if b.header.Documents == 0 {
 		return errors.New("there are no documents")
 	}
-	return b.finish(ctx)
+	if err := b.finish(ctx); err != nil {
+		return err
+	}
+	head, err := b.header.encode()
+	if err == nil {
+		_, err = file.WriteAt(head, 0)
+	}
+	return err
 }
 
 func (b *builder) add(d Document) error {
@@ -197,31 +163,97 @@ func (b *builder) add(d Document) error {
 	number := uint32(b.header.Documents)
 	b.header.Documents++
 	b.header.TextBytes += int64(len(d.Text))
-	if err := b.blocks.add(d); err != nil {
+	if err := b.table.add(numbered(documentKey, number), appendFields(nil, d.ID, d.Title, d.URL, d.Text)); err != nil {
 		return err
 	}
-	value := append(binary.AppendUvarint(nil, uint64(number)), d.sum()...)
-	if err := b.ids.add(d.ID, append(value, d.Place...)); err != nil {
-		return err
-	}
+	place := binary.AppendUvarint(nil, uint64(number))
+	b.records.add(idKey+d.ID, appendFields(nil, place, d.sum(), []byte(d.Place)))
 	if d.URL != "" {
-		if err := b.urls.add(d.URL, binary.AppendUvarint(nil, uint64(number))); err != nil {
-			return err
-		}
+		b.records.add(urlKey+d.URL, place)
 	}
 	words := uint32(0)
-	count := func(term []byte, _, _ int) {
-		b.postings.count(term, number)
+	each := func(term []byte, _, _ int) {
+		b.held += count(b.lists, term, number)
 		words++
 	}
-	b.analyser.each(d.Title, count)
-	b.analyser.each(d.Text, count)
+	b.analyser.each(d.Title, each)
+	b.analyser.each(d.Text, each)
 	b.header.Words += int64(words)
-	if _, err := b.lengths.Write(binary.LittleEndian.AppendUint32(nil, words)); err != nil {
-		return err
+	if b.lengths = binary.LittleEndian.AppendUint32(b.lengths, words); len(b.lengths) == 4*window {
+		b.endWindow()
 	}
-	if b.postings.held < b.postings.limit {
+	if b.held+b.records.held < b.options.Memory {
 		return nil
 	}
-	return b.postings.spill()
+	return b.spill()
+}
+
+// endWindow keeps the lengths of the last documents.
+func (b *builder) endWindow() {
+	first := (b.header.Documents - 1) / window * window
+	b.records.add(numbered(lengthsKey, uint32(first)), b.lengths)
+	b.lengths = nil
+}
+
+// spill writes what is in memory as a run.
+func (b *builder) spill() error {
+	for term, l := range b.lists { // the records are sorted
+		b.records.add(termKey+term, l.part())
+	}
+	clear(b.lists)
+	b.held = 0
+	return b.records.spill()
+}
+
+// finish writes what stands behind the documents.
+func (b *builder) finish(ctx context.Context) error {
+	if len(b.lengths) > 0 {
+		b.endWindow()
+	}
+	if err := b.spill(); err != nil {
+		return err
+	}
+	total := sha256.New()
+	err := b.records.merged(func(key string, values [][]byte) (err error) {
+		value := values[0]
+		switch key[:1] {
+		case idKey:
+			value, err = b.identify(total, key[1:], values)
+		case termKey:
+			b.header.Terms++
+			value, err = joined(values)
+		}
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
+			return err
+		}
+		return b.table.add(key, value)
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.table.end(); err != nil {
+		return err
+	}
+	b.header.Digest = fmt.Sprintf("sha256:%x", total.Sum(nil))
+	b.header.Index, b.header.Sum = len(b.table.index), checksum(b.table.index)
+	b.header.Bytes = headerSize + b.table.size + int64(b.header.Index)
+	return nil
+}
+
+// identify adds a document to the digest, in the order of ids, and returns its number.
+func (b *builder) identify(total hash.Hash, id string, values [][]byte) ([]byte, error) {
+	var number, sum, place, again []byte
+	if _, err := takeFields(values[0], &number, &sum, &place); err != nil {
+		return nil, err
+	}
+	if len(values) > 1 {
+		if _, err := takeFields(values[1], &number, &sum, &again); err != nil {
+			return nil, err
+		}
+		return nil, &InputError{string(again), fmt.Sprintf("the id %q is that of the document at %s, too", chars.First(id, 200, "…"), place)}
+	}
+	_ = binary.Write(total, binary.LittleEndian, uint64(len(id))) // a hash takes all
+	_, _ = io.WriteString(total, id)
+	_, _ = total.Write(sum)
+	return number, nil
 }

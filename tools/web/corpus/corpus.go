@@ -1,11 +1,10 @@
 // Package corpus searches a fixed set of documents by BM25: in one file that is built once, or on a server that speaks the
 // protocol of Search-R1.
 //
-// Read (read.go, warc.go) yields the documents of files, and Build (build.go) makes an index of them. The index holds the
-// documents in compressed blocks (blocks.go), a list of postings for each term (postings.go), and three sorted tables (table.go):
-// of terms, of ids and of URLs. What is sorted while it is built goes through files without a name (runs.go), so that the memory
-// of a build does not grow with the number of documents. Open (index.go) maps the file, and Search (search.go) ranks. Handler
-// (server.go) serves any Corpus, and Dial (client.go) makes one of a server.
+// Read (read.go, warc.go) yields the documents of files, and Build (build.go) makes an index of them: one sorted table (table.go) of
+// documents, of their ids, URLs and lengths, and of terms with their postings (postings.go). What is sorted while it is built goes
+// through a file (runs.go), so that the memory of a build hardly grows with the number of documents. Open (index.go) maps the
+// file, and Search (search.go) ranks. Handler (server.go) serves any Corpus, and Dial (client.go) makes one of a server.
 package corpus
 
 import (

@@ -108,7 +108,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"empty":           {nil, "not an index"},
 		"text":            {bytes.Repeat([]byte("some text\n"), 1000), "not an index"},
-		"another version": {bytes.Replace(file, []byte("corpus 1\n"), []byte("corpus 2\n"), 1), "another version"},
+		"another version": {bytes.Replace(file, []byte("corpus 2\n"), []byte("corpus 1\n"), 1), "another version"},
 		"the head alone":  {file[:4096], "cut off"},
 		"half":            {file[:len(file)/2], "cut off"},
 		"a byte less":     {file[:len(file)-1], "cut off"},

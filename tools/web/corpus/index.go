@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -19,38 +20,21 @@ import (
 )
 
 const (
-	magic      = "trajgen corpus 1\n" // with the version of the file
+	magic      = "trajgen corpus 2\n" // with the version of the file
 	headerSize = 4096
 )
 
-// The sections of a file. Each table is followed by its index.
-const (
-	sectionBlocks = iota
-	sectionDirectory
-	sectionLengths // of each document, in words
-	sectionPostings
-	sectionTerms
-	sectionTermIndex
-	sectionIDs
-	sectionIDIndex
-	sectionURLs
-	sectionURLIndex
-	sections
-)
-
-// checkedAtOpen are the small sections. Of the others each block and each list has a checksum, which is looked at when it is
-// used.
-var checkedAtOpen = []int{sectionDirectory, sectionLengths, sectionTermIndex, sectionIDIndex, sectionURLIndex}
-
-type section struct {
-	Offset, Length int64
-	Sum            uint32
-}
-
-// header is what stands at the beginning of a file.
+// header is what stands at the beginning of a file: the magic, the header as JSON, and the checksum of both.
 type header struct {
 	Info
-	Sections [sections]section
+	Index int    // bytes of the table's index, at the end of the file
+	Sum   uint32 // its checksum
+}
+
+func (h header) encode() ([]byte, error) {
+	text, err := json.Marshal(h)
+	head := fmt.Appendf(nil, "%-*s", headerSize-4, magic+string(text))
+	return binary.LittleEndian.AppendUint32(head, checksum(head)), err
 }
 
 // Index is a corpus in a file.
@@ -58,13 +42,9 @@ type Index struct {
 	path string
 	info Info
 
-	mu   sync.RWMutex // read-locked while data is used
-	data []byte       // the mapped file; nil when it is closed
-
-	blocks           blocks
-	lengths          []byte
-	postings         []byte
-	terms, ids, urls table
+	mu    sync.RWMutex // read-locked while data is used
+	data  []byte       // the mapped file; nil when it is closed
+	table table
 }
 
 var _ Corpus = (*Index)(nil)
@@ -103,7 +83,10 @@ func (x *Index) open() error {
 	return guarded(x.read)
 }
 
-var errNoIndex = errors.New("it is not an index; make one with trajgen corpus build")
+var (
+	errNoIndex = errors.New("it is not an index; make one with trajgen corpus build")
+	errHeader  = errors.New("its header is damaged")
+)
 
 // read takes the file apart.
 func (x *Index) read() error {
@@ -116,38 +99,26 @@ func (x *Index) read() error {
 	}
 	var h header
 	sum := binary.LittleEndian.Uint32(x.data[headerSize-4:])
-	if checksum(0, x.data[:headerSize-4]) != sum || json.Unmarshal(text, &h) != nil {
-		return errors.New("its header is damaged")
+	if checksum(x.data[:headerSize-4]) != sum || json.Unmarshal(text, &h) != nil {
+		return errHeader
 	}
 	if h.Bytes != int64(len(x.data)) {
 		return fmt.Errorf("it has %d bytes and should have %d: it is cut off, or something was added", len(x.data), h.Bytes)
 	}
-	var parts [sections][]byte
-	for n, s := range h.Sections {
-		if s.Offset < headerSize || s.Length < 0 || s.Offset > h.Bytes || s.Length > h.Bytes-s.Offset {
-			return errors.New("its header is damaged")
-		}
-		parts[n] = x.data[s.Offset : s.Offset+s.Length]
+	if h.Documents < 1 || h.Documents > math.MaxInt32 || h.Index < 0 || h.Index > len(x.data)-headerSize {
+		return errHeader
 	}
-	for _, n := range checkedAtOpen {
-		if s := h.Sections[n]; checksum(0, parts[n]) != s.Sum {
-			return fmt.Errorf("it is damaged between byte %d and %d", s.Offset, s.Offset+s.Length)
-		}
-	}
-	_, err := newAnalyser(h.Analyser)
-	if err != nil {
+	if _, err := newAnalyser(h.Analyser); err != nil {
 		return err
 	}
-	if lengths := len(parts[sectionLengths]); h.Documents < 1 || lengths%4 != 0 || lengths/4 != h.Documents {
-		return errors.New("its header is damaged")
-	}
 	x.info = h.Info
-	x.blocks = blocks{parts[sectionBlocks], parts[sectionDirectory]}
-	x.lengths, x.postings = parts[sectionLengths], parts[sectionPostings]
-	x.terms = table{parts[sectionTerms], parts[sectionTermIndex]}
-	x.ids = table{parts[sectionIDs], parts[sectionIDIndex]}
-	x.urls = table{parts[sectionURLs], parts[sectionURLIndex]}
-	return nil
+	index := x.data[len(x.data)-h.Index:]
+	if checksum(index) != h.Sum {
+		return errDamaged
+	}
+	var err error
+	x.table, err = readTable(x.data[headerSize:len(x.data)-h.Index], index)
+	return err
 }
 
 // guarded turns the signal that ends a process into an error: reading a mapped file raises it where the disk fails, or where the
@@ -186,11 +157,8 @@ func (x *Index) use(ctx context.Context, read func() error) error {
 func (x *Index) Document(ctx context.Context, idOrURL string) (d Document, err error) {
 	err = x.use(ctx, func() error {
 		whole, _, _ := strings.Cut(idOrURL, "#")
-		for _, look := range []struct {
-			in  table
-			key string
-		}{{x.ids, idOrURL}, {x.urls, idOrURL}, {x.urls, whole}} {
-			value, found, err := look.in.find(look.key)
+		for _, key := range []string{idKey + idOrURL, urlKey + idOrURL, urlKey + whole} {
+			value, found, err := x.table.find(key)
 			if err != nil {
 				return err
 			}
@@ -198,15 +166,28 @@ func (x *Index) Document(ctx context.Context, idOrURL string) (d Document, err e
 				continue
 			}
 			var number uint64
-			if err := numbers(value, &number); err != nil || number >= uint64(x.info.Documents) {
-				return errTable
+			if _, err := takeNumbers(value, &number); err != nil || number >= uint64(x.info.Documents) {
+				return errDamaged
 			}
-			d, err = x.blocks.document(uint32(number))
+			d, err = x.document(uint32(number))
 			return err
 		}
 		return notInCorpus(idOrURL)
 	})
 	return d, err
+}
+
+// document reads the document with a number.
+func (x *Index) document(number uint32) (Document, error) {
+	value, found, err := x.table.find(numbered(documentKey, number))
+	var id, title, url, text []byte
+	if err == nil && found {
+		_, err = takeFields(value, &id, &title, &url, &text)
+	}
+	if err != nil || !found {
+		return Document{}, errDamaged
+	}
+	return Document{ID: string(id), Title: string(title), URL: string(url), Text: string(text)}, nil
 }
 
 // Info describes the index.

@@ -5,146 +5,115 @@ import (
 	"cmp"
 	"container/heap"
 	"encoding/binary"
+	"errors"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strings"
 )
 
-// spool keeps on disk what is written before its place in the index is known. It has no name once it is open; one that a crash
-// left in between is taken by the next build.
-type spool struct {
-	file   *os.File
-	buffer *bufio.Writer
-	size   int64
-}
-
-func newSpool(name string) (*spool, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(name); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return &spool{file: file, buffer: bufio.NewWriterSize(file, 1<<16)}, nil
-}
-
-// Write makes it an io.Writer.
-func (s *spool) Write(p []byte) (int, error) {
-	n, err := s.buffer.Write(p)
-	s.size += int64(n)
-	return n, err
-}
-
-// part reads back what lies between two positions. All of it must be flushed.
-func (s *spool) part(from, to int64) *bufio.Reader {
-	return bufio.NewReaderSize(io.NewSectionReader(s.file, from, to-from), 1<<16)
-}
-
-// runs are sequences of records, each in the order of its keys.
-type runs struct {
-	*spool
-	ends []int64
-	head []byte
-}
-
-// record is a key with what belongs to it.
+// record is a key with a value.
 type record struct {
 	key   string
 	value []byte
 }
 
-// put adds a record to the run, whose keys must come in order.
-func (r *runs) put(key string, value ...[]byte) error {
-	size := 0
-	for _, part := range value {
-		size += len(part)
+// sorter sorts records that come in any order, those with the same key in the order in which they came. They go through a file, in
+// runs of as many as the memory is to hold.
+type sorter struct {
+	file    *os.File
+	out     *bufio.Writer
+	size    int64   // of the runs
+	ends    []int64 // of each
+	records []record
+	held    int // bytes of records in memory
+}
+
+func (s *sorter) add(key string, value []byte) {
+	s.records = append(s.records, record{key, value})
+	s.held += len(key) + len(value) + 64
+}
+
+// spill writes what is in memory as a run.
+func (s *sorter) spill() error {
+	slices.SortStableFunc(s.records, func(a, b record) int { return strings.Compare(a.key, b.key) })
+	var text []byte
+	for _, one := range s.records {
+		text = appendFields(appendFields(text[:0], one.key), one.value)
+		if _, err := s.out.Write(text); err != nil {
+			return err
+		}
+		s.size += int64(len(text))
 	}
-	r.head = append(binary.AppendUvarint(r.head[:0], uint64(len(key))), key...)
-	if _, err := r.Write(binary.AppendUvarint(r.head, uint64(size))); err != nil {
-		return err
-	}
-	for _, part := range value {
-		if _, err := r.Write(part); err != nil {
+	s.ends = append(s.ends, s.size)
+	clear(s.records)
+	s.records, s.held = s.records[:0], 0
+	return s.out.Flush()
+}
+
+// close removes the file.
+func (s *sorter) close() error { return errors.Join(os.Remove(s.file.Name()), s.file.Close()) }
+
+// merged hands on the keys of all runs in their order, each with its values, until there is an error.
+func (s *sorter) merged(use func(key string, values [][]byte) error) error {
+	var open merge
+	from := int64(0)
+	for n, to := range s.ends {
+		one := &run{number: n, from: bufio.NewReaderSize(io.NewSectionReader(s.file, from, to-from), 1<<16)}
+		from = to
+		switch err := one.next(); {
+		case err == nil:
+			open = append(open, one)
+		case err != io.EOF:
 			return err
 		}
 	}
-	return nil
-}
-
-// end ends a run; the next record begins another.
-func (r *runs) end() { r.ends = append(r.ends, r.size) }
-
-// merged yields the records of all runs in the order of their keys, those with the same key in the order of the runs. A value is
-// good until the next one.
-func (r *runs) merged() iter.Seq2[record, error] {
-	return func(yield func(record, error) bool) {
-		if err := r.buffer.Flush(); err != nil {
-			yield(record{}, err)
-			return
-		}
-		var open merge
-		from := int64(0)
-		for n, to := range r.ends {
-			one := &run{from: r.part(from, to), number: n}
-			from = to
-			switch err := one.next(); {
-			case err == nil:
-				open = append(open, one)
-			case err != io.EOF:
-				yield(record{}, err)
-				return
-			}
-		}
-		heap.Init(&open)
-		for len(open) > 0 {
-			if !yield(open[0].record, nil) {
-				return
-			}
+	heap.Init(&open)
+	for len(open) > 0 {
+		key, values := open[0].key, [][]byte(nil)
+		for len(open) > 0 && open[0].key == key {
+			values = append(values, open[0].value)
 			switch err := open[0].next(); {
 			case err == nil:
 				heap.Fix(&open, 0)
 			case err == io.EOF:
 				heap.Pop(&open)
 			default:
-				yield(record{}, err)
-				return
+				return err
 			}
 		}
+		if err := use(key, values); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-// run is one that is being read.
+// run is one that is being read: its next record.
 type run struct {
 	record
-	from   *bufio.Reader
 	number int
-	key    []byte
+	from   *bufio.Reader
 }
 
 // next reads a record; io.EOF says that the run has no further one.
 func (r *run) next() error {
-	size, err := binary.ReadUvarint(r.from)
-	if err != nil {
-		return err
+	key, err := r.field()
+	if err == nil {
+		r.value, err = r.field()
 	}
-	if r.key, err = r.take(r.key, size); err != nil {
-		return err
-	}
-	if size, err = binary.ReadUvarint(r.from); err == nil {
-		r.value, err = r.take(r.value, size)
-	}
-	r.record.key = string(r.key)
+	r.key = string(key)
 	return err
 }
 
-func (r *run) take(into []byte, size uint64) ([]byte, error) {
-	into = slices.Grow(into[:0], int(size))[:size]
-	_, err := io.ReadFull(r.from, into)
-	return into, err
+func (r *run) field() ([]byte, error) {
+	size, err := binary.ReadUvarint(r.from)
+	if err != nil {
+		return nil, err
+	}
+	field := make([]byte, size)
+	_, err = io.ReadFull(r.from, field)
+	return field, err
 }
 
 // merge is a heap of runs by their next record.
@@ -152,7 +121,7 @@ type merge []*run
 
 func (m merge) Len() int { return len(m) }
 func (m merge) Less(i, j int) bool {
-	return cmp.Or(strings.Compare(m[i].record.key, m[j].record.key), cmp.Compare(m[i].number, m[j].number)) < 0
+	return cmp.Or(strings.Compare(m[i].key, m[j].key), cmp.Compare(m[i].number, m[j].number)) < 0
 }
 func (m merge) Swap(i, j int) { m[i], m[j] = m[j], m[i] }
 func (m *merge) Push(one any) { *m = append(*m, one.(*run)) }
@@ -160,34 +129,4 @@ func (m *merge) Pop() any {
 	last := (*m)[len(*m)-1]
 	*m = (*m)[:len(*m)-1]
 	return last
-}
-
-// sorter sorts records that come in any order, those with the same key in the order in which they came.
-type sorter struct {
-	runs
-	records []record
-	held    int // bytes in memory
-	limit   int
-}
-
-func (s *sorter) add(key string, value []byte) error {
-	s.records = append(s.records, record{key, value})
-	if s.held += len(key) + len(value) + 64; s.held < s.limit {
-		return nil
-	}
-	return s.spill()
-}
-
-// spill writes what is in memory as a run.
-func (s *sorter) spill() error {
-	slices.SortStableFunc(s.records, func(a, b record) int { return strings.Compare(a.key, b.key) })
-	for _, one := range s.records {
-		if err := s.put(one.key, one.value); err != nil {
-			return err
-		}
-	}
-	s.end()
-	clear(s.records)
-	s.records, s.held = s.records[:0], 0
-	return nil
 }

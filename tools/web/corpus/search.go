@@ -2,10 +2,8 @@ package corpus
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
@@ -19,8 +17,9 @@ const (
 )
 
 const (
-	maxTerms = 64      // of a query
-	window   = 1 << 12 // documents that are scored at a time, so that a query needs little memory in a corpus of any size
+	maxTerms = 64 // of a query
+	// window is how many documents are scored at a time, so that a query needs little memory in a corpus of any size.
+	window = 1 << 12
 )
 
 // term is a word of a query.
@@ -52,7 +51,7 @@ func (x *Index) Search(ctx context.Context, query string, limit int) (hits []Hit
 			return err
 		}
 		for _, one := range best {
-			d, err := x.blocks.document(one.document)
+			d, err := x.document(one.document)
 			if err != nil {
 				return err
 			}
@@ -85,27 +84,21 @@ func termsOf(a *analyser, query string) []*term {
 // lookUp finds the list of each term.
 func (x *Index) lookUp(terms []*term) error {
 	for _, one := range terms {
-		value, found, err := x.terms.find(one.text)
+		value, found, err := x.table.find(termKey + one.text)
 		if err != nil {
 			return err
 		}
 		if !found {
 			continue
 		}
-		var from, size, sum uint64
-		if err := numbers(value, &one.common, &from, &size, &sum); err != nil {
-			return err
-		}
+		list, err := takeNumbers(value, &one.common)
 		total := uint64(x.info.Documents)
-		if one.common < 1 || one.common > total || from > uint64(len(x.postings)) || size > uint64(len(x.postings))-from {
-			return errTable
+		if err != nil || one.common < 1 || one.common > total {
+			return errDamaged
 		}
 		one.found = true
 		one.weight = math.Log1p((float64(total-one.common) + 0.5) / (float64(one.common) + 0.5))
-		one.cursor = cursor{list: x.postings[from : from+size], weight: one.weight * one.times}
-		if checksum(0, one.cursor.list) != uint32(sum) {
-			return fmt.Errorf("%w: that of %q", errPostings, one.text)
-		}
+		one.cursor = cursor{list: list, weight: one.weight * one.times}
 	}
 	return nil
 }
@@ -130,7 +123,7 @@ type scored struct {
 
 // rank scores the documents window by window, and keeps the best.
 func (x *Index) rank(ctx context.Context, terms []*term, limit int) ([]scored, error) {
-	var best top
+	var best []scored
 	scores := make([]float64, window)
 	var touched []uint32
 	total := uint64(x.info.Documents)
@@ -148,14 +141,18 @@ func (x *Index) rank(ctx context.Context, terms []*term, limit int) ([]scored, e
 			}
 		}
 		if from == total {
-			slices.SortFunc(best, func(a, b scored) int { return -worse(a, b) })
 			return best, nil
+		}
+		from -= from % window
+		lengths, found, err := x.table.find(numbered(lengthsKey, uint32(from)))
+		if err != nil || !found || uint64(len(lengths)) != 4*min(total-from, window) {
+			return nil, errDamaged
 		}
 		for _, one := range terms {
 			for c := &one.cursor; !c.done && c.document < from+window; {
-				length := float64(binary.LittleEndian.Uint32(x.lengths[4*c.document:]))
-				times := float64(c.times)
 				at := uint32(c.document - from)
+				length := float64(binary.LittleEndian.Uint32(lengths[4*at:]))
+				times := float64(c.times)
 				if scores[at] == 0 {
 					touched = append(touched, at)
 				}
@@ -166,7 +163,7 @@ func (x *Index) rank(ctx context.Context, terms []*term, limit int) ([]scored, e
 			}
 		}
 		for _, at := range touched {
-			best.offer(scored{uint32(from) + at, scores[at]}, limit)
+			best = offer(best, scored{uint32(from) + at, scores[at]}, limit)
 			scores[at] = 0
 		}
 		touched = touched[:0]
@@ -174,30 +171,17 @@ func (x *Index) rank(ctx context.Context, terms []*term, limit int) ([]scored, e
 	return nil, context.Cause(ctx)
 }
 
-// worse compares by score, and then by the order of documents.
-func worse(a, b scored) int {
-	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.document, a.document))
+// better compares by score, and then by the order of documents.
+func better(a, b scored) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.document, b.document))
 }
 
-// top is a heap of the best documents, the worst of them first.
-type top []scored
-
-func (t *top) offer(one scored, limit int) {
-	switch {
-	case len(*t) < limit:
-		heap.Push(t, one)
-	case worse((*t)[0], one) < 0:
-		(*t)[0] = one
-		heap.Fix(t, 0)
+// offer keeps a document if it is one of the best so far, which are in order.
+func offer(best []scored, one scored, limit int) []scored {
+	if len(best) == limit && better(best[limit-1], one) < 0 {
+		return best
 	}
-}
-
-func (t top) Len() int           { return len(t) }
-func (t top) Less(i, j int) bool { return worse(t[i], t[j]) < 0 }
-func (t top) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
-func (t *top) Push(one any)      { *t = append(*t, one.(scored)) }
-func (t *top) Pop() any {
-	last := (*t)[len(*t)-1]
-	*t = (*t)[:len(*t)-1]
-	return last
+	at, _ := slices.BinarySearchFunc(best, one, better)
+	best = slices.Insert(best, at, one)
+	return best[:min(len(best), limit)]
 }

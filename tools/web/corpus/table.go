@@ -1,133 +1,180 @@
 package corpus
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"sort"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-// A table has keys in order, each with a value. It consists of blocks of perBlock entries with a checksum, and an index of where
-// the blocks begin.
-const perBlock = 64
+// A table has entries, a key with a value each, in the order of keys, in blocks of about blockSize bytes: large enough to
+// compress well, small enough to be read for one document. What begins a key says what its entry is; blocks of documents are
+// compressed. An index behind the blocks has the first key, the size and the checksum of each.
+const (
+	documentKey = "d" // and the number of the document, in 4 bytes: its fields
+	idKey       = "i" // and an id: the number of its document
+	lengthsKey  = "l" // and the number of the first of window documents, in 4 bytes: the length of each in words, in 4 bytes
+	termKey     = "t" // and a term: how many documents have it, and the list of its postings
+	urlKey      = "u" // and a URL: the number of its first document
+)
+
+const blockSize = 16 << 10
+
+// zstd's defaults, with one goroutine, give the same bytes each time.
+var (
+	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxDocument+blockSize+1<<10))
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum continues a checksum. It is a variable for the fuzz test, which looks at what damage does that no checksum finds.
-var checksum = func(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
+// checksum is a variable for the fuzz test, which looks at what damage does that no checksum finds.
+var checksum = func(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// tableWriter writes a table to two spools.
+var errDamaged = errors.New("a part of it is damaged")
+
+// numbered is the key of what has a number.
+func numbered(kind string, number uint32) string {
+	return string(binary.BigEndian.AppendUint32([]byte(kind), number))
+}
+
+// appendFields appends texts, each with its length before it.
+func appendFields[T string | []byte](to []byte, fields ...T) []byte {
+	for _, field := range fields {
+		to = append(binary.AppendUvarint(to, uint64(len(field))), field...)
+	}
+	return to
+}
+
+// takeFields undoes appendFields.
+func takeFields(data []byte, into ...*[]byte) (rest []byte, err error) {
+	for _, one := range into {
+		size, n := binary.Uvarint(data)
+		if n <= 0 || size > uint64(len(data)-n) {
+			return nil, errDamaged
+		}
+		*one, data = data[n:n+int(size)], data[n+int(size):]
+	}
+	return data, nil
+}
+
+// takeNumbers takes numbers from the beginning of a value.
+func takeNumbers(value []byte, into ...*uint64) (rest []byte, err error) {
+	for _, one := range into {
+		number, n := binary.Uvarint(value)
+		if n <= 0 {
+			return nil, errDamaged
+		}
+		*one, value = number, value[n:]
+	}
+	return value, nil
+}
+
+// tableWriter writes a table.
 type tableWriter struct {
-	body, index *spool
-	block       []byte
-	inBlock     int
-	entries     int
+	out           *bufio.Writer
+	size          int64 // of the blocks so far
+	first         string
+	block, packed []byte
+	index         []byte
 }
 
 // add adds an entry; keys come in order.
 func (t *tableWriter) add(key string, value []byte) error {
-	t.block = append(binary.AppendUvarint(t.block, uint64(len(key))), key...)
-	t.block = append(binary.AppendUvarint(t.block, uint64(len(value))), value...)
-	t.entries++
-	if t.inBlock++; t.inBlock < perBlock {
-		return nil
+	if len(t.block) > 0 && (len(t.block)+len(value) > blockSize || key[0] != t.first[0]) {
+		if err := t.flush(); err != nil {
+			return err
+		}
 	}
-	return t.flush()
+	if len(t.block) == 0 {
+		t.first = key
+	}
+	t.block = appendFields(appendFields(t.block, key), value)
+	return nil
 }
 
 func (t *tableWriter) flush() error {
-	if t.inBlock == 0 {
-		return nil
+	block := t.block
+	if t.first[:1] == documentKey {
+		t.packed = packer.EncodeAll(t.block, t.packed[:0])
+		block = t.packed
 	}
-	_, err := t.index.Write(binary.LittleEndian.AppendUint64(nil, uint64(t.body.size)))
-	if err == nil {
-		_, err = t.body.Write(binary.LittleEndian.AppendUint32(nil, checksum(0, t.block)))
-	}
-	if err == nil {
-		_, err = t.body.Write(t.block)
-	}
-	t.block, t.inBlock = t.block[:0], 0
+	about := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(block))), uint64(checksum(block)))
+	t.index = appendFields(appendFields(t.index, t.first), about)
+	t.size += int64(len(block))
+	t.block = t.block[:0]
+	_, err := t.out.Write(block)
 	return err
 }
 
-// table is one in a mapped file.
-type table struct {
-	body, index []byte
+// end writes the last block and the index.
+func (t *tableWriter) end() error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if _, err := t.out.Write(t.index); err != nil {
+		return err
+	}
+	return t.out.Flush()
 }
 
-var errTable = errors.New("a table is damaged")
+// block is one of a mapped file.
+type block struct {
+	first, data []byte
+	sum         uint32
+}
 
-// find returns the value of a key. Every block on the way is checked, as a damaged one would lead to the wrong place.
-func (t table) find(key string) (value []byte, found bool, err error) {
-	low, high := 0, len(t.index)/8 // the first block that begins behind the key
-	for low < high {
-		middle := (low + high) / 2
-		block, err := t.block(middle)
-		if err != nil {
-			return nil, false, err
+// table is the blocks of a mapped file.
+type table []block
+
+// readTable finds the blocks by their index.
+func readTable(blocks, index []byte) (t table, err error) {
+	for len(index) > 0 {
+		var b block
+		var about []byte
+		var size, sum uint64
+		if index, err = takeFields(index, &b.first, &about); err == nil {
+			_, err = takeNumbers(about, &size, &sum)
 		}
-		first, _, _, err := entry(block)
-		if err != nil {
-			return nil, false, err
+		if err != nil || len(b.first) == 0 || size > uint64(len(blocks)) {
+			return nil, errDamaged
 		}
-		if string(first) <= key {
-			low = middle + 1
-		} else {
-			high = middle
-		}
+		b.data, b.sum, blocks = blocks[:size], uint32(sum), blocks[size:]
+		t = append(t, b)
 	}
-	if low == 0 {
+	if len(blocks) > 0 {
+		return nil, errDamaged
+	}
+	return t, nil
+}
+
+// find returns the value of a key.
+func (t table) find(key string) (value []byte, found bool, err error) {
+	n := sort.Search(len(t), func(n int) bool { return string(t[n].first) > key }) - 1
+	if n < 0 {
 		return nil, false, nil
 	}
-	block, err := t.block(low - 1)
-	for err == nil && len(block) > 0 {
+	data := t[n].data
+	if checksum(data) != t[n].sum {
+		return nil, false, errDamaged
+	}
+	if t[n].first[0] == documentKey[0] {
+		if data, err = unpacker.DecodeAll(data, nil); err != nil {
+			return nil, false, errDamaged
+		}
+	}
+	for len(data) > 0 {
 		var name []byte
-		name, value, block, err = entry(block)
-		if err == nil && string(name) == key {
+		if data, err = takeFields(data, &name, &value); err != nil {
+			return nil, false, err
+		}
+		if bytes.Equal(name, []byte(key)) {
 			return value, true, nil
 		}
 	}
-	return nil, false, err
-}
-
-func (t table) block(n int) ([]byte, error) {
-	from, to := binary.LittleEndian.Uint64(t.index[8*n:]), uint64(len(t.body))
-	if 8*n+8 < len(t.index) {
-		to = binary.LittleEndian.Uint64(t.index[8*n+8:])
-	}
-	if to > uint64(len(t.body)) || from > to || to-from < 4 {
-		return nil, errTable
-	}
-	block := t.body[from+4 : to]
-	if checksum(0, block) != binary.LittleEndian.Uint32(t.body[from:]) {
-		return nil, errTable
-	}
-	return block, nil
-}
-
-func entry(block []byte) (key, value, rest []byte, err error) {
-	if key, rest, err = field(block); err == nil {
-		value, rest, err = field(rest)
-	}
-	return key, value, rest, err
-}
-
-// field takes bytes with their number before them.
-func field(data []byte) (value, rest []byte, err error) {
-	size, n := binary.Uvarint(data)
-	if n <= 0 || size > uint64(len(data)-n) {
-		return nil, nil, errTable
-	}
-	return data[n : n+int(size)], data[n+int(size):], nil
-}
-
-// numbers takes numbers from a value.
-func numbers(value []byte, into ...*uint64) error {
-	for _, one := range into {
-		number, n := binary.Uvarint(value)
-		if n <= 0 {
-			return errTable
-		}
-		*one, value = number, value[n:]
-	}
-	return nil
+	return nil, false, nil
 }
