@@ -80,15 +80,8 @@ func (x *Extractor) fill(ctx context.Context, page *source.Page, form form, body
 		return source.Errorf(source.Agent, source.NoText, "The page is empty.")
 	}
 	switch form {
-	case binary:
-		return source.Errorf(source.Agent, source.NoText, "A file of type %s (%d bytes) has no text.", page.Type, size)
-	case picture:
-		if page.Type == "image/svg+xml" {
-			return source.Errorf(source.Agent, source.NoText,
-				"A drawing of type %s (%d bytes) has no text; a browser shows it.", page.Type, size)
-		}
-		return source.Errorf(source.Agent, source.NoText,
-			"A picture of type %s (%d bytes) has no text; the tool vision_analyze looks at pictures.", page.Type, size)
+	case binary, picture:
+		return noText(page.Type, form, int64(size))
 	case pdf:
 		return x.document(ctx, page, body)
 	}

@@ -3,9 +3,12 @@ package extract
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
+
+	"trajgen/tools/web/source"
 )
 
 // form is how a body becomes text.
@@ -45,6 +48,35 @@ func formOf(media string) form {
 	return binary
 }
 
+// Kind is the media type of a body that begins with head, and how many of its bytes are read at most. Without a head, what its server
+// says decides alone. A body without text, whose size is -1 where it is not known, is an error, a *source.Error.
+func Kind(contentType string, head []byte, size int64) (media string, most int64, err error) {
+	media, form := sniff(contentType, head)
+	switch form {
+	case binary, picture:
+		return media, 0, noText(media, form, size)
+	case pdf:
+		return media, maxPDF, nil
+	}
+	return media, maxBody, nil
+}
+
+// noText is the error about a body that has no text.
+func noText(media string, form form, size int64) *source.Error {
+	bytes := "of unknown size"
+	if size >= 0 {
+		bytes = fmt.Sprintf("%d bytes", size)
+	}
+	switch {
+	case media == "image/svg+xml":
+		return source.Errorf(source.Agent, source.NoText, "A drawing of type %s (%s) has no text; a browser shows it.", media, bytes)
+	case form == picture:
+		return source.Errorf(source.Agent, source.NoText,
+			"A picture of type %s (%s) has no text; the tool vision_analyze looks at pictures.", media, bytes)
+	}
+	return source.Errorf(source.Agent, source.NoText, "A file of type %s (%s) has no text.", media, bytes)
+}
+
 // unsaid are the types that servers send for files that they know nothing of.
 var unsaid = map[string]bool{"": true, "text/plain": true, "application/octet-stream": true, "binary/octet-stream": true,
 	"application/unknown": true, "application/x-unknown": true, "unknown/unknown": true, "*/*": true}
@@ -53,7 +85,9 @@ var unsaid = map[string]bool{"": true, "text/plain": true, "application/octet-st
 // such form: text is not full of control characters, and a PDF begins as one.
 func sniff(contentType string, body []byte) (string, form) {
 	media, _, _ := strings.Cut(contentType, ";")
-	media = strings.ToLower(strings.TrimSpace(media))
+	if media = strings.ToLower(strings.TrimSpace(media)); !strings.Contains(media, "/") {
+		media = ""
+	}
 	said := formOf(media)
 	head := body[:min(len(body), 4<<10)]
 	if wide(head) >= 0 || strings.Contains(strings.ToLower(contentType), "utf-16") {
@@ -127,7 +161,7 @@ func textType(head, body []byte) string {
 
 // root is the first element of a text in markup, after what may stand before it.
 var root = regexp.MustCompile(`^(?:\s|<\?[^>]*>|<!--(?s:.*?)-->|<!(?i:doctype)[^>\[]*(?:\[[^\]]*\]\s*)?>)*` +
-	`<(?:\w+:)?(?i:(html|svg|rss|feed|rdf))[\s>]`)
+	`<(?:\w+:)?(?i:(html|svg|rss|feed|rdf))[\s/>]`)
 
 // rootOf returns the name of the first element of a text if it is one that says what the text is.
 func rootOf(head []byte) string {

@@ -1,15 +1,14 @@
 package fetch
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
-	"strconv"
 
 	"trajgen/tools/web/coding"
+	"trajgen/tools/web/extract"
 	"trajgen/tools/web/source"
 )
 
@@ -20,10 +19,10 @@ const (
 )
 
 // take reads the body of an answer and hands it over.
-func (f *Fetcher) take(ctx context.Context, resp *http.Response, v *visit) error {
-	v.page.Type = declared(resp.Header)
-	if v.file == 0 && !vague(v.page.Type) && limitOf(v.page.Type) == 0 {
-		return noText(v.page.Type, resp.ContentLength)
+func (f *Fetcher) take(ctx context.Context, resp *http.Response, v *visit) (err error) {
+	contentType := resp.Header.Get("Content-Type")
+	if v.page.Type, _, err = extract.Kind(contentType, nil, resp.ContentLength); err != nil && v.file == 0 {
+		return err
 	}
 	body, err := unfold(resp)
 	if err != nil {
@@ -34,10 +33,11 @@ func (f *Fetcher) take(ctx context.Context, resp *http.Response, v *visit) error
 	if err != nil {
 		return err
 	}
-	v.page.Type = kindOf(resp.Header, content)
-	limit := cmp.Or(v.file, limitOf(v.page.Type))
-	if limit == 0 {
-		return noText(v.page.Type, resp.ContentLength)
+	var limit int64
+	if v.page.Type, limit, err = extract.Kind(contentType, content, resp.ContentLength); v.file > 0 {
+		limit = v.file
+	} else if err != nil {
+		return err
 	}
 	if len(content) == headSize {
 		if resp.ContentLength > limit {
@@ -63,14 +63,6 @@ func (f *Fetcher) take(ctx context.Context, resp *http.Response, v *visit) error
 
 func tooLarge(limit int64) error {
 	return source.Errorf(source.Agent, source.TooLarge, "the page is larger than the limit of %d MB for its kind", limit>>20)
-}
-
-func noText(kind string, size int64) error {
-	bytes := "of unknown size"
-	if size >= 0 {
-		bytes = "of " + strconv.FormatInt(size, 10) + " bytes"
-	}
-	return source.Errorf(source.Agent, source.NoText, "the page is a file of type %s %s, which has no text to read", kind, bytes)
 }
 
 // unfolded reads a body as it was before the server encoded it.

@@ -20,7 +20,6 @@ type Config struct {
 	Transport http.RoundTripper // the guard's, or a recording
 	Guard     *guard.Guard
 	Extract   Extract
-	Robots    bool             // Read asks robots.txt, too; a crawl always does
 	Recorded  bool             // Transport answers from a recording: nothing waits between requests
 	InOrder   bool             // pages are read one after the other: a recording has them in that order
 	Timeout   time.Duration    // for a page, without the time that it waits for its turn; 0 is a minute
@@ -58,12 +57,8 @@ func (f *Fetcher) With(transport http.RoundTripper) *Fetcher {
 
 // Read implements source.Reader.
 func (f *Fetcher) Read(ctx context.Context, urls []string) ([]source.Page, error) {
-	var allow func(context.Context, *url.URL) error
-	if f.config.Robots {
-		allow = f.allow
-	}
 	pages := make([]source.Page, len(urls))
-	f.each(len(urls), func(i int) { pages[i] = f.read(ctx, urls[i], allow, false) })
+	f.each(len(urls), func(i int) { pages[i] = f.read(ctx, urls[i], nil, false) })
 	if ctx.Err() != nil {
 		return pages, context.Cause(ctx)
 	}

@@ -225,29 +225,27 @@ func TestRedirects(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("\x00", 100)
-	for _, tt := range []struct{ declared, nosniff, body, want string }{
-		{"text/html; charset=x; charset=y", "", "x", "text/html"}, {"", "", "<!DOCTYPE html><title>x", "text/html"},
-		{"", "", "words", "text/plain"}, {"text/plain", "", `{"a": [1]}`, "application/json"},
-		{"text/plain", "", "[link] to words", "text/plain"}, {"", "", "[1, 2]", "application/json"},
-		{"application/octet-stream", "", "\n<?xml version='1.0'?><rss version='2.0'>", "application/rss+xml"},
-		{"", "", "<feed xmlns='x'>", "application/atom+xml"}, {"text/plain", "", "<?xml version='1.0'?>\n<svg/>", "image/svg+xml"},
-		{"", "", "<?xml version='1.0'?><x/>", "text/xml"}, {"application/octet-stream", "", "%PDF-1.7", "application/pdf"},
-		{"text/plain", "nosniff", "<html>source", "text/plain"}, {"text/plain", "nosniff", "%PDF-1.7", "application/pdf"},
-		{"application/vnd.api+json", "", "<html>", "application/vnd.api+json"}, {"html", "", "<html>", "text/html"},
-		{"text/markdown", "", "# x", "text/markdown"}, {"application/pdf", "", "not one", "application/pdf"},
-		{"", "", "", "text/plain"}, {"", "", "\ufeff{}", "application/json"}, {"application/zip", "", "PK", ""},
-		{"image/png", "", png, ""}, {"", "", png, ""}, {"text/plain", "nosniff", png, ""}, {"text/plain", "", "\x00\x01\x02", ""},
-		{"video/mp4", "", "x", ""}, {"application/octet-stream", "", "\x7fELF\x00", ""},
+	for _, tt := range []struct{ declared, body, want string }{
+		{"text/html; charset=x; charset=y", "x", "text/html"}, {"", "<!DOCTYPE html><title>x", "text/html"},
+		{"", "words", "text/plain"}, {"text/plain", `{"a": [1]}`, "application/json"},
+		{"text/plain", "[link] to words", "text/plain"}, {"", "[1, 2]", "application/json"},
+		{"application/octet-stream", "\n<?xml version='1.0'?><rss version='2.0'>", "application/rss+xml"},
+		{"", "<feed xmlns='x'>", "application/atom+xml"}, {"text/plain", "<?xml version='1.0'?>\n<svg/>", ""},
+		{"", "<?xml version='1.0'?><x/>", "text/xml"}, {"application/octet-stream", "%PDF-1.7", "application/pdf"},
+		{"application/vnd.api+json", "<html>", "application/vnd.api+json"}, {"html", "<html>", "text/html"},
+		{"text/markdown", "# x", "text/markdown"}, {"application/pdf", "not one", "text/plain"},
+		{"", "", "text/plain"}, {"", "\ufeff{}", "application/json"}, {"application/zip", "PK", ""},
+		{"image/png", png, ""}, {"", png, ""}, {"text/plain", png, ""}, {"text/plain", "\x00\x01\x02", ""},
+		{"video/mp4", "x", ""}, {"application/octet-stream", "\x7fELF\x00", ""},
 	} {
 		site := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = []string{tt.declared}
-			w.Header().Set("X-Content-Type-Options", tt.nosniff)
 			_, _ = io.WriteString(w, tt.body)
 		}))
 		page := read(t, open(t, fetch.Config{}), site)
 		if tt.want == "" {
 			fails(t, page, source.Agent, source.NoText)
-			want := fmt.Sprintf("of type %s of %d bytes", page.Type, len(tt.body))
+			want := fmt.Sprintf("of type %s (%d bytes)", page.Type, len(tt.body))
 			if page.Error != nil && !strings.Contains(page.Error.Message, want) {
 				t.Errorf("%q: %s, want %q in it", tt.declared, page.Error, want)
 			}
@@ -299,31 +297,28 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// A crawl asks robots.txt once, also about where a link redirects to; a page that an agent names is read without.
 func TestReadRobots(t *testing.T) {
 	var asked atomic.Int32
 	site := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
+		switch r.URL.Path {
+		case "/robots.txt":
 			asked.Add(1)
 			_, _ = io.WriteString(w, "User-agent: *\nDisallow: /private\n")
-			return
-		}
-		if r.URL.Path == "/sly" {
+		case "/sly":
 			http.Redirect(w, r, "/private/b", http.StatusFound)
-			return
+		case "/":
+			_, _ = io.WriteString(w, `<a href="/a"><a href="/private/a"><a href="/sly">`)
+		default:
+			_, _ = io.WriteString(w, "words")
 		}
-		_, _ = io.WriteString(w, "words")
 	}))
-	f := open(t, fetch.Config{Robots: true})
-	pages, err := f.Read(t.Context(), []string{site + "/a", site + "/private/a", site + "/sly"})
-	if err != nil {
-		t.Fatal(err)
+	f := open(t, fetch.Config{})
+	pages, err := f.Crawl(t.Context(), source.Crawl{URL: site})
+	if err != nil || len(pages) != 2 || pages[1].URL != site+"/a" || asked.Load() != 1 {
+		t.Errorf("%+v, %v, robots.txt was asked for %d times", pages, err, asked.Load())
 	}
-	if pages[0].Text != "words" || asked.Load() != 1 {
-		t.Errorf("%+v, robots.txt was asked for %d times", pages[0], asked.Load())
-	}
-	fails(t, pages[1], source.Agent, source.Policy)
-	fails(t, pages[2], source.Agent, source.Policy)
-	if page := read(t, open(t, fetch.Config{}), site+"/private/a"); page.Text != "words" {
+	if page := read(t, f, site+"/private/a"); page.Text != "words" {
 		t.Errorf("without robots: %+v", page)
 	}
 }

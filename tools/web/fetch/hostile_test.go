@@ -49,7 +49,7 @@ func pack(t testing.TB, encoding string, body []byte) []byte {
 
 func TestEncodings(t *testing.T) {
 	words := []byte(strings.Repeat("some words, ", 1000))
-	bomb := make([]byte, 3<<20)
+	bomb := bytes.Repeat([]byte("x"), 3<<20)
 	var encoding string
 	var body []byte
 	site := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,9 @@ func TestLarge(t *testing.T) {
 		var n int
 		_, _ = fmt.Sscan(r.URL.Query().Get("n"), &n)
 		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
-		_, _ = w.Write(make([]byte, n))
+		body := bytes.Repeat([]byte("x"), n)
+		copy(body, r.URL.Query().Get("begin"))
+		_, _ = w.Write(body)
 	}))
 	f := open(t, fetch.Config{})
 	for _, tt := range []struct {
@@ -132,7 +134,7 @@ func TestLarge(t *testing.T) {
 	}{
 		{"text/html", 1<<20 - 1, true}, {"text/html", 1 << 20, true}, {"text/html", 1<<20 + 1, true}, {"text/html", 10 << 20, true},
 		{"text/html", 10<<20 + 1, false},
-		{"application/pdf", 10<<20 + 1, true},
+		{"application/pdf&begin=%25PDF-", 10<<20 + 1, true},
 	} {
 		page := read(t, f, fmt.Sprintf("%s/?type=%s&n=%d", site, tt.kind, tt.n))
 		if !tt.ok {

@@ -21,49 +21,50 @@ const (
 
 // lanes bound how much is asked for at a time, of all hosts and of each.
 type lanes struct {
-	run   chan struct{} // holds a token for each request
-	large *semaphore.Weighted
+	run   *semaphore.Weighted // requests
+	large *semaphore.Weighted // bytes
 
 	mu    sync.Mutex // guards what follows
 	hosts map[string]*lane
 }
 
 type lane struct {
-	users int           // who wait or are in it; guarded by lanes.mu
-	slots chan struct{} // holds a token for each request
+	users int                 // who wait or are in it; guarded by lanes.mu
+	slots *semaphore.Weighted // requests
 	pace  *rate.Limiter
 }
 
 func newLanes() *lanes {
-	return &lanes{run: make(chan struct{}, perRun), large: semaphore.NewWeighted(maxLarge), hosts: map[string]*lane{}}
+	return &lanes{run: semaphore.NewWeighted(perRun), large: semaphore.NewWeighted(maxLarge), hosts: map[string]*lane{}}
 }
 
 // enter waits for a turn with a host. The place is held until leave.
 func (l *lanes) enter(ctx context.Context, host string, polite bool) (leave func(), err error) {
 	lane := l.of(host)
-	steps := []func(){func() { l.mu.Lock(); lane.users--; l.mu.Unlock() }}
-	leave = func() {
-		for _, undo := range steps {
-			undo()
-		}
-	}
 	// First the host: who waits for a slow host takes no place from others.
-	for _, slots := range []chan struct{}{lane.slots, l.run} {
-		select {
-		case slots <- struct{}{}:
-			steps = append(steps, func() { <-slots })
-		case <-ctx.Done():
-			leave()
-			return nil, context.Cause(ctx)
+	if err = lane.slots.Acquire(ctx, 1); err == nil {
+		if polite {
+			err = pause(ctx, lane.pace.Reserve())
 		}
-		if slots == lane.slots && polite {
-			if err := pause(ctx, lane.pace.Reserve()); err != nil {
-				leave()
-				return nil, err
-			}
+		if err == nil {
+			err = l.run.Acquire(ctx, 1)
+		}
+		if err != nil {
+			lane.slots.Release(1)
 		}
 	}
-	return leave, nil
+	if err != nil {
+		l.left(lane)
+		return nil, context.Cause(ctx)
+	}
+	return func() { l.run.Release(1); lane.slots.Release(1); l.left(lane) }, nil
+}
+
+// left says that a user of a lane is gone.
+func (l *lanes) left(lane *lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lane.users--
 }
 
 // of returns the lane of a host, for one more user.
@@ -74,7 +75,7 @@ func (l *lanes) of(host string) *lane {
 		maps.DeleteFunc(l.hosts, func(_ string, lane *lane) bool { return lane.users == 0 && lane.pace.Tokens() >= 1 })
 	}
 	if l.hosts[host] == nil {
-		l.hosts[host] = &lane{slots: make(chan struct{}, perHost), pace: rate.NewLimiter(rate.Every(distance), 1)}
+		l.hosts[host] = &lane{slots: semaphore.NewWeighted(perHost), pace: rate.NewLimiter(rate.Every(distance), 1)}
 	}
 	l.hosts[host].users++
 	return l.hosts[host]
@@ -86,9 +87,7 @@ func (l *lanes) slow(host string, wanted time.Duration) {
 	if every := rate.Every(min(max(wanted, distance), slowest)); lane.pace.Limit() != every {
 		lane.pace.SetLimit(every)
 	}
-	l.mu.Lock()
-	lane.users--
-	l.mu.Unlock()
+	l.left(lane)
 }
 
 func pause(ctx context.Context, r *rate.Reservation) error {

@@ -191,7 +191,7 @@ func TestReplayMiss(t *testing.T) {
 		requests++
 		return nil, fmt.Errorf("tape: %w", source.Errorf(source.Outage, source.ReplayMiss, "not recorded"))
 	})
-	f := fetch.New(fetch.Config{Guard: world(t), Extract: plain, Robots: true, Transport: miss})
+	f := fetch.New(fetch.Config{Guard: world(t), Extract: plain, Transport: miss})
 	fails(t, read(t, f, "http://site.test/"), source.Outage, source.ReplayMiss)
 	if requests != 1 {
 		t.Errorf("%d requests", requests)
