@@ -34,10 +34,9 @@ func (v *View) service(name, call string) *service {
 	s := &service{kind: k, name: name, version: name + "/1", key: v.config.Getenv(env), hasty: v.attempt.Web.Mode() == web.Replay}
 	s.base = strings.TrimRight(cmp.Or(own.BaseURL, k.base), "/")
 	s.sent.next = v.attempt.Web.Through(call, s.version, v.live)
-	s.Client = provider.NewClient(provider.ClientConfig{
-		Name: name, BaseURL: s.base, Key: s.key, Variable: env, Auth: k.auth, Transport: &s.sent, Now: v.config.Now,
-		Hasty: s.hasty, Most: maxAnswer, Judge: s.judge,
-	})
+	s.Client = provider.NewClient(provider.ClientConfig{Variable: env, Auth: k.auth, Most: maxAnswer, Judge: s.judge, Config: provider.Config{
+		Name: name, BaseURL: s.base, Key: s.key, Transport: &s.sent, Now: v.config.Now, Hasty: s.hasty,
+	}})
 	return s
 }
 

@@ -110,9 +110,9 @@ func connect(c Config) *Place {
 	if variable := c.Variable(); variable != "" {
 		p.key = c.Getenv(variable)
 	}
-	p.client = provider.NewClient(provider.ClientConfig{
-		Name: c.Place, BaseURL: cmp.Or(c.URL, k.base), Key: p.key, Variable: c.Variable(), Transport: c.Transport, Now: c.Now,
-	})
+	p.client = provider.NewClient(provider.ClientConfig{Variable: c.Variable(), Config: provider.Config{
+		Name: c.Place, BaseURL: cmp.Or(c.URL, k.base), Key: p.key, Transport: c.Transport, Now: c.Now,
+	}})
 	p.service = k.open(p)
 	return p
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // exa is api.exa.ai.
-type exa struct{ *service }
+type exa struct{ *Client }
 
 var exaKind = kind{
 	variable: "EXA_API_KEY", base: "https://api.exa.ai", auth: "x-api-key:", most: 100, filters: []filter{site, after},
-	open: func(s *service, _ Config) (Provider, error) { return exa{s}, nil },
+	open: func(s *Client, _ Config) (Provider, error) { return exa{s}, nil },
 }
 
 type exaResult struct {

@@ -12,11 +12,12 @@ import (
 )
 
 // firecrawl is api.firecrawl.dev in its version 2, which servers of one's own speak, too.
-type firecrawl struct{ *service }
+type firecrawl struct{ *Client }
 
 var firecrawlKind = kind{
-	variable: "FIRECRAWL_API_KEY", base: "https://api.firecrawl.dev", auth: "Authorization:Bearer ", most: 100, filters: []filter{site},
-	open: func(s *service, _ Config) (Provider, error) { return firecrawl{s}, nil },
+	variable: "FIRECRAWL_API_KEY", base: "https://api.firecrawl.dev", auth: "Authorization:Bearer ", most: 100,
+	filters: []filter{site, after},
+	open:    func(s *Client, _ Config) (Provider, error) { return firecrawl{s}, nil },
 }
 
 func (f firecrawl) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
@@ -26,12 +27,21 @@ func (f firecrawl) Search(ctx context.Context, q source.Query) ([]source.Result,
 	type found struct{ URL, Title, Description string }
 	var answer struct{ Data struct{ Web []found } }
 	body := map[string]any{"query": operators(q), "limit": q.Limit, "sources": []string{"web"}}
+	if q.After != "" {
+		body["tbs"] = "cdr:1,cd_min:" + american(q.After) + ",cd_max:" + american(farAway)
+	}
 	if err := f.post(ctx, "/v2/search", body, &answer); err != nil {
 		return nil, err
 	}
 	return results(answer.Data.Web, q.Limit, func(w found) source.Result {
 		return source.Result{Title: w.Title, URL: w.URL, Description: w.Description}
 	}), nil
+}
+
+// american is a day such as 2024-01-31 as 01/31/2024.
+func american(day string) string {
+	year, rest, _ := strings.Cut(day, "-")
+	return strings.ReplaceAll(rest, "-", "/") + "/" + year
 }
 
 // firecrawlPage is a page that was read. Its status is that of the site, whatever that of the answer is.
@@ -93,29 +103,29 @@ func (f firecrawl) Crawl(ctx context.Context, c source.Crawl) (pages []source.Pa
 		body["excludePaths"] = expressions(c.Exclude)
 	}
 	var job firecrawlJob
-	if err := f.ask(ctx, request{method: http.MethodPost, path: crawlPath, json: body, costly: true}, &job); err != nil {
+	if err := f.Ask(ctx, Request{Method: http.MethodPost, Path: crawlPath, JSON: body, Costly: true}, &job); err != nil {
 		return nil, err
 	}
 	if job.ID == "" {
-		return nil, f.fault(source.Outage, source.Malformed, "it began a crawl without an id")
+		return nil, f.Errorf(source.Outage, source.Malformed, "it began a crawl without an id")
 	}
 	path := crawlPath + "/" + url.PathEscape(job.ID)
 	for polls := 0; job.Status != "completed"; polls++ {
 		if polls == maxPolls {
-			return nil, errors.Join(f.fault(source.Outage, source.Unavailable, "the crawl of %s does not end", c.URL), f.cancel(ctx, path))
+			return nil, errors.Join(f.Errorf(source.Outage, source.Unavailable, "the crawl of %s does not end", c.URL), f.cancel(ctx, path))
 		}
 		if err := f.pause(ctx, pollEvery); err != nil {
 			return nil, errors.Join(err, f.cancel(ctx, path))
 		}
 		job = firecrawlJob{}
-		if err := f.ask(ctx, request{method: http.MethodGet, path: path}, &job); err != nil {
+		if err := f.Ask(ctx, Request{Method: http.MethodGet, Path: path}, &job); err != nil {
 			if ctx.Err() != nil {
 				err = errors.Join(err, f.cancel(ctx, path))
 			}
 			return nil, err
 		}
 		if job.Status == "failed" || job.Status == "cancelled" {
-			return nil, f.fault(source.Outage, source.Unavailable, "the crawl of %s has %s", c.URL, job.Status)
+			return nil, f.Errorf(source.Outage, source.Unavailable, "the crawl of %s has %s", c.URL, job.Status)
 		}
 	}
 	return f.collect(ctx, job, c.Limit)
@@ -141,10 +151,10 @@ func (f firecrawl) collect(ctx context.Context, job firecrawlJob, most int) (pag
 		// The key goes to the base URL and nowhere else, wherever the rest is said to be.
 		_, rest, found := strings.Cut(job.Next, crawlPath+"/")
 		if !found {
-			return nil, f.fault(source.Outage, source.Malformed, "the rest of the crawl is said to be at %s", f.excerpt([]byte(job.Next)))
+			return nil, f.Errorf(source.Outage, source.Malformed, "the rest of the crawl is said to be at %s", f.Excerpt(job.Next))
 		}
 		job = firecrawlJob{}
-		if err := f.ask(ctx, request{method: http.MethodGet, path: crawlPath + "/" + rest}, &job); err != nil {
+		if err := f.Ask(ctx, Request{Method: http.MethodGet, Path: crawlPath + "/" + rest}, &job); err != nil {
 			return nil, err
 		}
 	}
@@ -154,11 +164,11 @@ func (f firecrawl) collect(ctx context.Context, job firecrawlJob, most int) (pag
 func (f firecrawl) cancel(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return f.ask(ctx, request{method: http.MethodDelete, path: path}, &struct{}{})
+	return f.Ask(ctx, Request{Method: http.MethodDelete, Path: path}, &struct{}{})
 }
 
 // pause waits, unless a recording answers.
-func (s *service) pause(ctx context.Context, d time.Duration) error {
+func (s *Client) pause(ctx context.Context, d time.Duration) error {
 	if s.hasty {
 		return context.Cause(ctx)
 	}

@@ -75,7 +75,7 @@ var fixtures = map[string]fixture{
 			{"url":"https://b.test/2?x=1","title":"Second","description":"Three","position":2}]}}`, undated: true,
 		empty: `{"success":true,"data":{}}`, failed: `{"success":false,"error":"no good"}`,
 		list: `{"success":true,"data":{"web":[%s]}}`, result: `{"title":"t","url":"https://a.test/%d","description":"c"}`,
-		filtered: map[string]string{"site": `"query":"q site:s.test"`},
+		filtered: map[string]string{"site": `"query":"q site:s.test"`, "after": `"tbs":"cdr:1,cd_min:01/02/2024,cd_max:01/01/2100"`},
 	},
 	"searxng": {
 		method: "GET", path: "/search", query: "format=json&q=best+%22tea%22+%26+more",
@@ -96,7 +96,7 @@ var fixtures = map[string]fixture{
 			{"title":"Second","url":"https://b.test/2?x=1","description":"Three","extra_snippets":["more"]}]}}`,
 		empty: `{"type":"search","query":{"original":"q"}}`, failed: `{"type":"ErrorResponse","error":{"code":"X","detail":"no good"}}`,
 		list: `{"web":{"results":[%s]}}`, result: `{"title":"t","url":"https://a.test/%d","description":"c"}`,
-		filtered: map[string]string{"language": "search_lang=de", "site": "q=q+site%3As.test"},
+		filtered: map[string]string{"language": "search_lang=de", "site": "q=q+site%3As.test", "after": "freshness=2024-01-02to2100-01-01&"},
 	},
 	"serper": {
 		method: "POST", path: "/search", header: map[string]string{"X-Api-Key": key, "Content-Type": "application/json"},

@@ -2,11 +2,13 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -44,56 +46,43 @@ type Template struct {
 var genericKind = kind{keyless: true, open: openGeneric}
 
 type (
-	generic       struct{ *service }
-	genericSearch struct {
-		generic
+	generic struct {
+		*Client
 		template *compiled
 	}
-	genericRead struct {
-		generic
-		template *compiled
-	}
-	genericBoth struct {
-		generic
-		searcher genericSearch
-		reader   genericRead
-	}
+	genericSearch struct{ generic }
+	genericRead   struct{ generic }
 )
 
-func openGeneric(s *service, c Config) (Provider, error) {
+func openGeneric(s *Client, c Config) (Provider, error) {
 	described, err := json.Marshal(c.Generic)
 	if err != nil {
 		return nil, err
 	}
-	g := generic{s}
 	for _, f := range []filter{language, site, after} {
 		field := "." + strings.ToUpper(string(f[:1])) + string(f[1:])
 		if strings.Contains(string(described), field) {
 			s.kind.filters = append(s.kind.filters, f)
 		}
 	}
-	var search, read *compiled
-	var wrong []error
-	if t := c.Generic.Search; t != nil {
-		search, err = t.compile("search", map[string]string{"list": t.List, "link": t.Link})
-		wrong = append(wrong, err)
-	}
-	if t := c.Generic.Read; t != nil {
-		read, err = t.compile("read", map[string]string{"text": t.Text})
-		wrong = append(wrong, err)
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return nil, err
-	}
+	search, wrong1 := c.Generic.Search.compile("search", "list", "link")
+	read, wrong2 := c.Generic.Read.compile("read", "text")
+	searcher, reader := genericSearch{generic{s, search}}, genericRead{generic{s, read}}
 	switch {
-	case search != nil && read != nil:
-		return genericBoth{g, genericSearch{g, search}, genericRead{g, read}}, nil
-	case search != nil:
-		return genericSearch{g, search}, nil
-	case read != nil:
-		return genericRead{g, read}, nil
+	case wrong1 != nil || wrong2 != nil:
+		return nil, errors.Join(wrong1, wrong2)
+	case search == nil && read == nil:
+		return nil, errors.New("web provider generic: it needs search or read")
+	case read == nil:
+		return searcher, nil
+	case search == nil:
+		return reader, nil
 	}
-	return nil, errors.New("web provider generic: it needs search or read")
+	return struct {
+		Provider
+		source.Searcher
+		source.Reader
+	}{s, searcher, reader}, nil
 }
 
 // compiled is a Template that can be used.
@@ -101,7 +90,6 @@ type compiled struct {
 	method    string
 	url, body *template.Template
 	headers   map[string]*template.Template
-	list      *vm.Program
 	fields    map[string]*vm.Program
 }
 
@@ -111,13 +99,12 @@ type asked struct {
 	Limit                                  int
 }
 
-func (t *Template) compile(part string, needed map[string]string) (*compiled, error) {
-	var wrong []error
-	for _, name := range []string{"list", "link", "text"} {
-		if expression, ok := needed[name]; ok && expression == "" {
-			wrong = append(wrong, fmt.Errorf("%s is missing", name))
-		}
+// compile makes a Template usable, in which these expressions must not be missing; nil where there is none.
+func (t *Template) compile(part string, needed ...string) (*compiled, error) {
+	if t == nil {
+		return nil, nil
 	}
+	var wrong []error
 	parse := func(name, text string) *template.Template {
 		parsed, err := template.New(name).Funcs(template.FuncMap{"json": inJSON}).Parse(text)
 		if err == nil {
@@ -126,34 +113,32 @@ func (t *Template) compile(part string, needed map[string]string) (*compiled, er
 		wrong = append(wrong, err)
 		return parsed
 	}
-	compile := func(name, code string, names types.Map) *vm.Program {
-		program, err := expr.Compile(code, expr.Env(names))
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
-		}
-		return program
+	c := &compiled{
+		method: t.Method, url: parse("url", t.URL), headers: map[string]*template.Template{}, fields: map[string]*vm.Program{},
 	}
-	c := &compiled{method: t.Method, headers: map[string]*template.Template{}, fields: map[string]*vm.Program{}}
-	c.url = parse("url", t.URL)
 	if t.Body != "" {
-		c.body = parse("body", t.Body)
-	}
-	if c.method == "" && t.Body != "" {
-		c.method = http.MethodPost
+		c.body, c.method = parse("body", t.Body), cmp.Or(t.Method, http.MethodPost)
 	}
 	for name, text := range t.Headers {
 		c.headers[name] = parse("header "+name, text)
 	}
 	names := types.Map{"answer": types.Any}
-	if t.List != "" {
-		c.list = compile("list", t.List, names)
-		names = types.Map{"answer": types.Any, "item": types.Any}
-	}
 	for _, f := range []struct{ name, code string }{
-		{"title", t.Title}, {"link", t.Link}, {"description", t.Description}, {"published", t.Published}, {"text", t.Text},
+		{"list", t.List}, {"title", t.Title}, {"link", t.Link}, {"description", t.Description}, {"published", t.Published}, {"text", t.Text},
 	} {
-		if f.code != "" {
-			c.fields[f.name] = compile(f.name, f.code, names)
+		if f.code == "" {
+			if slices.Contains(needed, f.name) {
+				wrong = append(wrong, fmt.Errorf("%s is missing", f.name))
+			}
+			continue
+		}
+		program, err := expr.Compile(f.code, expr.Env(names))
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", f.name, err))
+		}
+		c.fields[f.name] = program
+		if f.name == "list" {
+			names = types.Map{"answer": types.Any, "item": types.Any}
 		}
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -169,7 +154,8 @@ func inJSON(value any) (string, error) {
 }
 
 // request fills a template in and asks.
-func (g generic) request(ctx context.Context, c *compiled, a asked) (answer any, err error) {
+func (g generic) request(ctx context.Context, a asked) (answer any, err error) {
+	c := g.template
 	a.Key = g.key
 	var wrong error
 	fill := func(t *template.Template) string {
@@ -179,31 +165,31 @@ func (g generic) request(ctx context.Context, c *compiled, a asked) (answer any,
 		}
 		return b.String()
 	}
-	r := request{method: c.method, path: fill(c.url), text: fill(c.body), header: map[string]string{}}
+	r := Request{Method: c.method, Path: fill(c.url), Text: fill(c.body), Header: map[string]string{}}
 	if c.body != nil {
-		r.header["Content-Type"] = "application/json"
+		r.Header["Content-Type"] = "application/json"
 	}
 	for name, t := range c.headers {
-		r.header[name] = fill(t)
+		r.Header[name] = fill(t)
 	}
 	if wrong != nil {
-		return nil, g.fault(source.Operator, source.Malformed, "%s", g.hide(wrong.Error()))
+		return nil, g.Errorf(source.Operator, source.Malformed, "%s", g.hide(wrong.Error()))
 	}
-	if !strings.HasPrefix(r.path, "http://") && !strings.HasPrefix(r.path, "https://") {
-		return nil, g.fault(source.Operator, source.Malformed, "the template of its address gives %q, which is none", g.hide(r.path))
+	if !strings.HasPrefix(r.Path, "http://") && !strings.HasPrefix(r.Path, "https://") {
+		return nil, g.Errorf(source.Operator, source.Malformed, "the template of its address gives %q, which is none", g.hide(r.Path))
 	}
-	err = g.ask(ctx, r, &answer)
+	err = g.Ask(ctx, r, &answer)
 	return answer, err
 }
 
 // misplaced is the error about an answer in which an expression finds nothing.
 func (g generic) misplaced(what string, err error) *source.Error {
-	return g.fault(source.Outage, source.Malformed, "its answer has no %s where it should: %s", what, g.excerpt([]byte(err.Error())))
+	return g.Errorf(source.Outage, source.Malformed, "its answer has no %s where it should: %s", what, g.Excerpt(err.Error()))
 }
 
 // field evaluates an expression as text. What is not there is "".
-func (g generic) field(c *compiled, name string, env map[string]any) (string, error) {
-	program := c.fields[name]
+func (g generic) field(name string, env map[string]any) (string, error) {
+	program := g.template.fields[name]
 	if program == nil {
 		return "", nil
 	}
@@ -225,11 +211,11 @@ func (g genericSearch) Search(ctx context.Context, q source.Query) ([]source.Res
 		return nil, err
 	}
 	a := asked{Query: q.Text, Limit: q.Limit, Language: q.Language, Site: q.Site, After: q.After}
-	answer, err := g.request(ctx, g.template, a)
+	answer, err := g.request(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	listed, err := expr.Run(g.template.list, map[string]any{"answer": answer})
+	listed, err := expr.Run(g.template.fields["list"], map[string]any{"answer": answer})
 	if err != nil {
 		return nil, g.misplaced("list", err)
 	}
@@ -244,7 +230,7 @@ func (g genericSearch) Search(ctx context.Context, q source.Query) ([]source.Res
 			name  string
 			value *string
 		}{{"title", &r.Title}, {"link", &r.URL}, {"description", &r.Description}, {"published", &r.Published}} {
-			if *f.value, err = g.field(g.template, f.name, env); err != nil {
+			if *f.value, err = g.field(f.name, env); err != nil {
 				return nil, err
 			}
 		}
@@ -255,14 +241,14 @@ func (g genericSearch) Search(ctx context.Context, q source.Query) ([]source.Res
 
 func (g genericRead) Read(ctx context.Context, urls []string) ([]source.Page, error) {
 	return g.each(ctx, urls, func(ctx context.Context, address string) (p source.Page, err error) {
-		answer, err := g.request(ctx, g.template, asked{URL: address})
+		answer, err := g.request(ctx, asked{URL: address})
 		if err != nil {
 			return p, err
 		}
 		env := map[string]any{"answer": answer}
-		title, err := g.field(g.template, "title", env)
-		text, inText := g.field(g.template, "text", env)
-		published, inDate := g.field(g.template, "published", env)
+		title, err := g.field("title", env)
+		text, inText := g.field("text", env)
+		published, inDate := g.field("published", env)
 		if err := errors.Join(err, inText, inDate); err != nil {
 			return p, err
 		}
@@ -270,12 +256,4 @@ func (g genericRead) Read(ctx context.Context, urls []string) ([]source.Page, er
 		p.Published = published
 		return p, nil
 	})
-}
-
-func (g genericBoth) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
-	return g.searcher.Search(ctx, q)
-}
-
-func (g genericBoth) Read(ctx context.Context, urls []string) ([]source.Page, error) {
-	return g.reader.Read(ctx, urls)
 }

@@ -9,11 +9,11 @@ import (
 )
 
 // parallel is api.parallel.ai.
-type parallel struct{ *service }
+type parallel struct{ *Client }
 
 var parallelKind = kind{
 	variable: "PARALLEL_API_KEY", base: "https://api.parallel.ai", auth: "x-api-key:", most: 40, filters: []filter{site, after},
-	open: func(s *service, _ Config) (Provider, error) { return parallel{s}, nil },
+	open: func(s *Client, _ Config) (Provider, error) { return parallel{s}, nil },
 }
 
 type parallelResult struct {

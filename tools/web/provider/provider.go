@@ -57,7 +57,7 @@ type kind struct {
 	keyless  bool
 	most     int // results that it can be asked for; 0 for any number
 	filters  []filter
-	open     func(*service, Config) (Provider, error)
+	open     func(*Client, Config) (Provider, error)
 }
 
 // filter is a field of a query that a provider knows what to do with.
@@ -68,6 +68,9 @@ const (
 	site     filter = "site"
 	after    filter = "after"
 )
+
+// farAway ends a span of days where a provider wants an end. Today would make a request another one when its recording is played.
+const farAway = "2100-01-01"
 
 var kinds = map[string]kind{
 	"tavily":     tavilyKind,
@@ -123,13 +126,7 @@ func Open(c Config) (Provider, error) {
 	if c.Transport == nil || c.Now == nil {
 		panic("provider: a Transport and a clock are needed")
 	}
-	s := &service{
-		name: c.Name, version: c.Version(), kind: k, base: strings.TrimRight(c.BaseURL, "/"), key: c.Key, now: c.Now, hasty: c.Hasty,
-		client: through(c.Transport),
-	}
-	if s.base == "" {
-		s.base = k.base
-	}
+	s := newClient(c, k)
 	var wrong error
 	if !k.keyless && s.key == "" && c.BaseURL == "" && !c.Hasty { // a server of one's own may want none
 		wrong = fmt.Errorf("web provider %s needs a key: set %s", c.Name, k.variable)
@@ -149,13 +146,13 @@ func Open(c Config) (Provider, error) {
 }
 
 // Name is the provider's.
-func (s *service) Name() string { return s.name }
+func (s *Client) Name() string { return s.name }
 
 // Version is the provider's.
-func (s *service) Version() string { return s.version }
+func (s *Client) Version() string { return s.version }
 
 // accept refuses what the provider cannot do, before it is asked, and bounds the number of results.
-func (s *service) accept(q *source.Query) error {
+func (s *Client) accept(q *source.Query) error {
 	for _, asked := range []struct {
 		filter filter
 		value  string

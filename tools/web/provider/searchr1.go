@@ -10,11 +10,11 @@ import (
 )
 
 // searchr1 is a retrieval server as the trainers of search agents know it. Its documents may have no address but their id.
-type searchr1 struct{ *service }
+type searchr1 struct{ *Client }
 
 var searchr1Kind = kind{
 	variable: "SEARCHR1_URL", keyless: true,
-	open: func(s *service, _ Config) (Provider, error) { return searchr1{s}, nil },
+	open: func(s *Client, _ Config) (Provider, error) { return searchr1{s}, nil },
 }
 
 type searchr1Document struct {
@@ -36,11 +36,11 @@ func (s searchr1) Search(ctx context.Context, q source.Query) ([]source.Result, 
 	}
 	body := map[string]any{"queries": []string{q.Text}, "topk": q.Limit, "return_scores": true}
 	var answer struct{ Result [][]searchr1Item }
-	if err := s.ask(ctx, request{method: http.MethodPost, path: "/retrieve", json: body}, &answer); err != nil {
+	if err := s.Ask(ctx, Request{Method: http.MethodPost, Path: "/retrieve", JSON: body}, &answer); err != nil {
 		return nil, err
 	}
 	if len(answer.Result) != 1 {
-		return nil, s.fault(source.Outage, source.Malformed, "it answers one query with %d lists", len(answer.Result))
+		return nil, s.Errorf(source.Outage, source.Malformed, "it answers one query with %d lists", len(answer.Result))
 	}
 	return results(answer.Result[0], q.Limit, func(item searchr1Item) source.Result {
 		d := item.searchr1Document

@@ -9,11 +9,11 @@ import (
 )
 
 // searxng is a SearXNG instance, which asks other engines. How many results come is theirs to say.
-type searxng struct{ *service }
+type searxng struct{ *Client }
 
 var searxngKind = kind{
 	variable: "SEARXNG_URL", keyless: true, filters: []filter{language, site},
-	open: func(s *service, _ Config) (Provider, error) { return searxng{s}, nil },
+	open: func(s *Client, _ Config) (Provider, error) { return searxng{s}, nil },
 }
 
 func (s searxng) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
@@ -32,11 +32,11 @@ func (s searxng) Search(ctx context.Context, q source.Query) ([]source.Result, e
 		Results      []found
 		Unresponsive []any `json:"unresponsive_engines"`
 	}
-	if err := s.ask(ctx, request{method: http.MethodGet, path: "/search", query: query, judge: s.judge}, &answer); err != nil {
+	if err := s.Ask(ctx, Request{Method: http.MethodGet, Path: "/search", Query: query, Judge: s.judge}, &answer); err != nil {
 		return nil, err
 	}
 	if len(answer.Results) == 0 && len(answer.Unresponsive) > 0 {
-		return nil, s.fault(source.Outage, source.Unavailable, "its engines do not answer: %v", answer.Unresponsive)
+		return nil, s.Errorf(source.Outage, source.Unavailable, "its engines do not answer: %v", answer.Unresponsive)
 	}
 	return results(answer.Results, q.Limit, func(f found) source.Result {
 		return source.Result{Title: f.Title, URL: f.URL, Description: f.Content, Published: f.Published}
@@ -49,5 +49,5 @@ func (s searxng) judge(status int, _ []byte) *source.Error {
 		return nil
 	}
 	const why = "it refuses to answer in JSON (status 403): add json to search.formats in its settings.yml"
-	return s.fault(source.Operator, source.Refused, why)
+	return s.Errorf(source.Operator, source.Refused, why)
 }

@@ -10,11 +10,11 @@ import (
 const serperBase = "https://google.serper.dev"
 
 // serper is google.serper.dev.
-type serper struct{ *service }
+type serper struct{ *Client }
 
 var serperKind = kind{
 	variable: "SERPER_API_KEY", base: serperBase, auth: "X-API-KEY:", most: 100, filters: []filter{language, site, after},
-	open: func(s *service, _ Config) (Provider, error) { return serper{s}, nil },
+	open: func(s *Client, _ Config) (Provider, error) { return serper{s}, nil },
 }
 
 func (s serper) Search(ctx context.Context, q source.Query) ([]source.Result, error) {

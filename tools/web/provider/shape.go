@@ -47,7 +47,7 @@ func plain(text string) string {
 }
 
 // page is a document that the provider read.
-func (s *service) page(address, title, text string) source.Page {
+func (s *Client) page(address, title, text string) source.Page {
 	sum := sha256.Sum256([]byte(text))
 	return source.Page{
 		URL: address, FinalURL: address, Status: 200, Title: chars.First(plain(title), maxTitle, "…"), Text: text, Bytes: len(text),
@@ -56,22 +56,22 @@ func (s *service) page(address, title, text string) source.Page {
 }
 
 // unread is a page that the provider could not read. Its status is the site's, if it is known.
-func (s *service) unread(address string, status int, why string) source.Page {
+func (s *Client) unread(address string, status int, why string) source.Page {
 	p := source.Page{URL: address, FinalURL: address, Status: status, Extractor: s.name}
-	why = s.excerpt([]byte(why))
+	why = s.Excerpt(why)
 	switch {
 	case status == 429, status >= 500:
-		p.Error = s.fault(source.Outage, source.Unavailable, "%s cannot be read (status %d): %s", address, status, why)
+		p.Error = s.Errorf(source.Outage, source.Unavailable, "%s cannot be read (status %d): %s", address, status, why)
 	case status >= 400:
-		p.Error = s.fault(source.Agent, fmt.Sprint("http_", status), "%s cannot be read (status %d): %s", address, status, why)
+		p.Error = s.Errorf(source.Agent, fmt.Sprint("http_", status), "%s cannot be read (status %d): %s", address, status, why)
 	default:
-		p.Error = s.fault(source.Outage, source.Unavailable, "%s cannot be read: %s", address, why)
+		p.Error = s.Errorf(source.Outage, source.Unavailable, "%s cannot be read: %s", address, why)
 	}
 	return p
 }
 
 // inOrder gives each address that was asked for the page that was read for it. Providers write addresses in their own way.
-func (s *service) inOrder(urls []string, read []source.Page) []source.Page {
+func (s *Client) inOrder(urls []string, read []source.Page) []source.Page {
 	pages := map[string]source.Page{}
 	for _, p := range read {
 		if _, twice := pages[same(p.URL)]; !twice {
@@ -105,7 +105,7 @@ func same(address string) string {
 type reader func(ctx context.Context, address string) (source.Page, error)
 
 // each reads pages one by one, a few at once. What goes wrong with one is that page's error, unless it concerns all.
-func (s *service) each(ctx context.Context, urls []string, read reader) ([]source.Page, error) {
+func (s *Client) each(ctx context.Context, urls []string, read reader) ([]source.Page, error) {
 	pages := make([]source.Page, len(urls))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(4)

@@ -8,11 +8,11 @@ import (
 )
 
 // tavily is api.tavily.com.
-type tavily struct{ *service }
+type tavily struct{ *Client }
 
 var tavilyKind = kind{
 	variable: "TAVILY_API_KEY", base: "https://api.tavily.com", auth: "Authorization:Bearer ", most: 20, filters: []filter{site, after},
-	open: func(s *service, _ Config) (Provider, error) { return tavily{s}, nil },
+	open: func(s *Client, _ Config) (Provider, error) { return tavily{s}, nil },
 }
 
 func (t tavily) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
@@ -83,7 +83,7 @@ func (t tavily) Crawl(ctx context.Context, c source.Crawl) ([]source.Page, error
 		body["exclude_paths"] = expressions(c.Exclude)
 	}
 	var answer tavilyPages
-	if err := t.ask(ctx, request{method: http.MethodPost, path: "/crawl", json: body, costly: true}, &answer); err != nil {
+	if err := t.Ask(ctx, Request{Method: http.MethodPost, Path: "/crawl", JSON: body, Costly: true}, &answer); err != nil {
 		return nil, err
 	}
 	pages := t.pages(answer)
