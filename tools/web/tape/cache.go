@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +22,7 @@ import (
 )
 
 // Cache keeps answers of the live web on the disk for a time: a file for each request, named after its key. Many processes may use
-// one directory at once, and a file that is damaged is not used.
+// one directory at once, and a file that is damaged is not used. What is older than the time is removed when the cache is opened.
 type Cache struct {
 	dir     string
 	ttl     time.Duration
@@ -31,12 +33,36 @@ type Cache struct {
 	flights map[key]chan struct{} // of requests that are under way; closed at their end
 }
 
+// answerEnd is how the names of files end.
+const answerEnd = ".answer"
+
 // OpenCache opens the cache in a directory.
 func OpenCache(dir string, ttl time.Duration, o Options) (*Cache, error) {
 	if err := disk.MakeDir(dir); err != nil {
 		return nil, fmt.Errorf("make the cache of the web: %w", err)
 	}
-	return &Cache{dir: dir, ttl: ttl, secrets: o.Secrets, now: o.Now, flights: map[key]chan struct{}{}}, nil
+	c := &Cache{dir: dir, ttl: ttl, secrets: o.Secrets, now: o.Now, flights: map[key]chan struct{}{}}
+	if err := c.prune(); err != nil {
+		return nil, fmt.Errorf("remove what is old from the cache of the web: %w", err)
+	}
+	return c, nil
+}
+
+// prune removes files that are too old, and what a crash left of one. Another process may do the same.
+func (c *Cache) prune() error {
+	return filepath.WalkDir(c.dir, func(path string, entry fs.DirEntry, err error) error {
+		ours := err == nil && !entry.IsDir() && (filepath.Ext(path) == answerEnd || strings.HasPrefix(entry.Name(), disk.Temporary))
+		if ours {
+			var info fs.FileInfo
+			if info, err = entry.Info(); err == nil && c.now().Sub(info.ModTime()) > c.ttl {
+				err = os.Remove(path)
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
 }
 
 // Transport answers requests from the cache, else by live. Provider is as in a recording.
@@ -133,7 +159,7 @@ func (l *landing) Close() error {
 
 func (c *Cache) path(k key) string {
 	name := hex.EncodeToString(k[:])
-	return filepath.Join(c.dir, name[:2], name[2:]+".answer")
+	return filepath.Join(c.dir, name[:2], name[2:]+answerEnd)
 }
 
 // find reads an answer that is young enough.

@@ -112,4 +112,29 @@ func TestCache(t *testing.T) {
 	}
 	same("/a", "200 11")
 	same("/a", "200 11")
+
+	// What is too old is removed at the next opening, and nothing else.
+	if err := os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	left := func() []string {
+		t.Helper()
+		reopen()
+		files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	now = time.Now().Add(time.Minute)
+	if files := left(); len(files) < damaged {
+		t.Errorf("young files are gone: %v are left", files)
+	}
+	now = time.Now().Add(2 * time.Hour)
+	if files := left(); len(files) > 0 {
+		t.Errorf("left %v", files)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "notes")); err != nil {
+		t.Error(err)
+	}
 }
