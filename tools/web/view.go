@@ -106,11 +106,11 @@ func (v *View) Mode() string { return v.web.Mode() }
 
 // Call is the web of one tool call.
 type Call struct {
+	source.Reader
+	source.Crawler
 	id              string
 	view            *View
 	searcher        source.Searcher
-	reader          source.Reader
-	crawler         source.Crawler
 	searches, reads string // who does, with the version
 	cached          []*tape.Cached
 }
@@ -125,8 +125,8 @@ func (v *View) Call(id string) *Call {
 			rest = v.Through(id, fetch.Version, w.live)
 		}
 		own := w.sites.With(byHost{v, v.Sites(id), rest})
-		both := withSites{v, own, c.reader, c.crawler}
-		c.reader, c.crawler, c.reads = both, both, c.reads+", "+sitesVersion
+		both := withSites{v, own, c.Reader, c.Crawler}
+		c.Reader, c.Crawler, c.reads = both, both, c.reads+", "+sitesVersion
 	}
 	return c
 }
@@ -136,7 +136,7 @@ func (v *View) call(id string) *Call {
 	c := &Call{id: id, view: v}
 	if w.Mode() == Corpus {
 		documents := documents{w.corpus}
-		c.searcher, c.reader, c.crawler = documents, documents, documents
+		c.searcher, c.Reader, c.Crawler = documents, documents, documents
 		c.searches = "corpus " + w.corpus.Digest()
 		c.reads = c.searches
 		return c
@@ -156,14 +156,14 @@ func (v *View) call(id string) *Call {
 	if w.extract.Name == "" {
 		c.reads = fetch.Version
 		own := w.fetcher.With(through(c.reads, w.live))
-		c.reader, c.crawler = own, own
+		c.Reader, c.Crawler = own, own
 		return c
 	}
 	c.reads = w.extract.Version()
 	reader, _ := w.service(w.extract, through(c.reads, w.services))
-	c.reader = reader.(source.Reader)
-	if c.crawler, _ = reader.(source.Crawler); c.crawler == nil {
-		c.crawler = w.fetcher.With(through(fetch.Version, w.live))
+	c.Reader = reader.(source.Reader)
+	if c.Crawler, _ = reader.(source.Crawler); c.Crawler == nil {
+		c.Crawler = w.fetcher.With(through(fetch.Version, w.live))
 	}
 	return c
 }
@@ -175,16 +175,6 @@ func (c *Call) Search(ctx context.Context, q source.Query) ([]source.Result, err
 		found = found[:q.Limit]
 	}
 	return found, err
-}
-
-// Read reads pages, one for each URL.
-func (c *Call) Read(ctx context.Context, urls []string) ([]source.Page, error) {
-	return c.reader.Read(ctx, urls)
-}
-
-// Crawl reads a page and pages that it leads to.
-func (c *Call) Crawl(ctx context.Context, crawl source.Crawl) ([]source.Page, error) {
-	return c.crawler.Crawl(ctx, crawl)
 }
 
 // About is what answered a call, as its row has it.
