@@ -22,6 +22,8 @@ import (
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/media"
+	"trajgen/tools/web"
+	"trajgen/tools/web/sites"
 )
 
 // callOptions are the flags of `tools call`.
@@ -30,6 +32,7 @@ type callOptions struct {
 	policy            string
 	script, workspace string
 	toolsets, env     []string
+	sites             []string
 	keep              time.Duration
 }
 
@@ -43,6 +46,8 @@ results out, in order. The arguments may be a JSON object or, as models send the
 result, not in the exit code. Each call is a turn of its own; one that leads nowhere gets the notice that it would in an episode.`,
 		Example: `  trajgen tools call terminal '{"command":"uname -a"}'
   trajgen tools call read_file '{"path":"main.go"}' --workspace .
+  trajgen tools call browser_navigate '{"url":"http://shop.test/"}' --site shop
+  trajgen tools call web_search '{"query":"calendar"}' --web corpus --corpus bundled
   trajgen tools call my_tool '{}' --plugin ./my_tool.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			requests, err := opts.requests(std.in, args)
@@ -59,6 +64,12 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 				}
 			}
 			if err := tools.CheckPolicyMode(cmp.Or(opts.policy, tools.PolicyRecord)); err != nil {
+				return usage(err)
+			}
+			if opts.source.web.Mode == web.Record {
+				return usage(errors.New("--web record needs a run, which keeps the recording; want live, replay or corpus"))
+			}
+			if _, err := sites.Open(opts.sites); err != nil {
 				return usage(err)
 			}
 			if opts.keep < 0 {
@@ -79,6 +90,8 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 	flags.StringVar(&opts.policy, "command-policy", "", "shell commands that could do harm: enforce, record or off (default with local and ssh: what is blocked is refused, and you agree to the rest; elsewhere record)")
 	flags.StringVar(&opts.workspace, "workspace", "", "folder that is copied in as the working directory")
 	flags.StringSliceVar(&opts.toolsets, "toolsets", nil, "toolsets that are enabled (default all)")
+	flags.StringSliceVar(&opts.sites, "site", nil, "web site that comes along, as a task names it: shop is at http://shop.test/ (trajgen sites list)")
+	opts.source.webFlags(flags)
 	flags.StringArrayVar(&opts.env, "env", nil, "K=V for the environment of this command itself, to prove that it is not passed on")
 	flags.DurationVar(&opts.keep, "keep", 0, "leave the sandbox for inspection, for an hour unless it says --keep=DURATION")
 	flags.Lookup("keep").NoOptDefVal = keepTime
@@ -207,7 +220,7 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 		return usage(err)
 	}
 	defer func() { err = errors.Join(err, closeBrowsers()) }()
-	view := seen.View(callID(), 1)
+	view := seen.View(callID(), 1, o.sites...)
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
 		Hooks:   policy.Hook(), Guardrails: guard, Services: []any{view, makes.View(media.Attempt{Web: view}), browsers},

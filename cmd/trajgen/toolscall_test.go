@@ -226,3 +226,28 @@ func TestGuardrailsOfScript(t *testing.T) {
 		t.Errorf("guardrails are off, and there is a notice: %s", got[1].Notice)
 	}
 }
+
+// TestCallOfTheWeb names sites, a corpus and a recording as a run does.
+func TestCallOfTheWeb(t *testing.T) {
+	for _, tt := range []struct {
+		call, want string
+		args       []string
+	}{
+		{`{"name":"web_extract","arguments":{"urls":["http://shop.test/product/118"]}}`, "Fjord Tent", []string{"--site", "wiki,shop"}},
+		{`{"name":"web_search","arguments":{"query":"calendar"}}`, "calendar", []string{"--web", "corpus", "--corpus", "bundled"}},
+		{`{"name":"search","arguments":{"query":"calendar"}}`, "calendar", []string{"--corpus", "bundled"}},
+	} {
+		if got := script(t, []string{tt.call}, tt.args...)[0]; got.Status != episode.CallOK || !strings.Contains(got.Result, tt.want) {
+			t.Errorf("%s %v: %s: %.300s", tt.call, tt.args, got.Status, got.Result)
+		}
+	}
+	for want, args := range map[string][]string{
+		"shap": {"--site", "shap"}, "a run, which keeps": {"--web", "record"}, "go together": {"--web", "replay"}, "unknown mode": {"--web", "dead"},
+		"recording of the web": {"--web", "replay", "--web-recording", t.TempDir()},
+	} {
+		got := trajgen(t, append([]string{"tools", "call", "web_search", `{"query":"x"}`}, args...)...)
+		if got.code != 2 || !strings.Contains(got.errOut, want) {
+			t.Errorf("%v: exit code %d: %s, want %q", args, got.code, got.errOut, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"trajgen/pipeline/run"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/web"
 )
 
 // pluginFlag is for trying a plugin without a run file.
@@ -23,12 +25,20 @@ type toolSource struct {
 	path    string
 	plugins []string
 	sandbox run.Backend
+	web     web.Settings // of flags; what they leave out is as in the run file
 }
 
 func (s *toolSource) flags(flags *pflag.FlagSet) {
 	flags.StringVarP(&s.path, "file", "f", "", "run file (YAML) whose plugins and toolsets are there too")
 	pluginFlag(flags, &s.plugins)
 	backendFlags(&s.sandbox, flags, "sandbox")
+}
+
+// webFlags let a command say what the web tools answer from.
+func (s *toolSource) webFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.web.Mode, "web", "", "what the web tools and the browser answer from: live, replay or corpus (default: as in the run file, or live)")
+	flags.StringVar(&s.web.Recording, "web-recording", "", "with --web replay: the run directory whose web was recorded")
+	flags.StringVar(&s.web.Corpus, "corpus", "", "with --web corpus, and for search, open and find: an index, bundled, or the URL of a retrieval server")
 }
 
 // toolbox is what a toolSource opens.
@@ -53,6 +63,11 @@ func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 			return nil, err
 		}
 		t.fromFile(cmd.Flags())
+	}
+	w := &t.file.Web
+	w.Mode, w.Recording, w.Corpus = cmp.Or(s.web.Mode, w.Mode), cmp.Or(s.web.Recording, w.Recording), cmp.Or(s.web.Corpus, w.Corpus)
+	if err := w.Validate(); err != nil {
+		return nil, err
 	}
 	if err := t.file.Tools.AddPlugins(s.plugins); err != nil {
 		return nil, err
