@@ -36,7 +36,7 @@ var floors = map[string]float64{
 	"tools/web":               1.9,
 	"tools/web/fetch":         1.85,
 	"tools/web/provider":      1.85,
-	"tools/web/corpus":        1.85,
+	"tools/web/corpus":        1.87,
 	"tools/web/extract":       1.8,
 	"tools/web/tape":          1.8,
 	"tools/web/guard":         1.7,

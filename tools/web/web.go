@@ -214,7 +214,7 @@ func (w *Web) openCorpus(ctx context.Context) error {
 	case name == "":
 		return nil
 	case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
-		client, err := corpus.Dial(ctx, name, w.services)
+		client, err := corpus.Dial(ctx, name, w.services, w.config.Now)
 		if err != nil {
 			return err
 		}

@@ -1,17 +1,17 @@
 package corpus
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
+	"trajgen/tools/web/provider"
 	"trajgen/tools/web/source"
 )
 
@@ -23,7 +23,7 @@ const (
 // Client is a corpus on a server that speaks the protocol of Search-R1.
 type Client struct {
 	base   string
-	http   *http.Client
+	server *provider.Client
 	health health // empty where the server does not tell
 
 	mu    sync.Mutex // guards what follows: documents that searches returned, for servers that have no other way to them
@@ -37,29 +37,24 @@ var _ Corpus = (*Client)(nil)
 // Dial makes a corpus of the server at an address such as http://localhost:8000 (a /retrieve at its end is ignored), and asks for
 // its digest. A server that does not know GET /healthz has its address as digest, and only those documents that earlier searches
 // of this client have returned, as far as they are remembered.
-func Dial(ctx context.Context, address string, transport http.RoundTripper) (*Client, error) {
+func Dial(ctx context.Context, address string, transport http.RoundTripper, now func() time.Time) (*Client, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
 		return nil, fmt.Errorf("the address of a corpus server is %q; want one such as http://localhost:8000", address)
 	}
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c := &Client{
-		base: strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/retrieve"), seen: map[string]Document{},
-		http: &http.Client{Transport: transport, CheckRedirect: stay},
-	}
-	status, body, err := c.ask(ctx, http.MethodGet, "/healthz", nil)
-	if err != nil {
+	base := strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/retrieve")
+	server := provider.NewClient(provider.ClientConfig{Most: maxAnswer, Config: provider.Config{
+		Name: "the corpus server", BaseURL: base, Transport: transport, Now: now,
+	}})
+	c := &Client{base: base, server: server, seen: map[string]Document{}}
+	body, err := server.Send(ctx, provider.Request{Method: http.MethodGet, Path: "/healthz"})
+	var told health
+	switch failed, _ := errors.AsType[*source.Error](err); {
+	case failed != nil && (failed.Class == "http_404" || failed.Class == "http_405"): // another server
+	case err != nil:
 		return nil, err
-	}
-	switch status {
-	case http.StatusOK:
-		var told health
-		if json.Unmarshal(body, &told) == nil && told.Digest != "" { // anything else is another server's
-			c.health = told
-		}
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
-	default:
-		return nil, c.refused(status, body)
+	case json.Unmarshal(body, &told) == nil && told.Digest != "":
+		c.health = told
 	}
 	return c, nil
 }
@@ -70,17 +65,6 @@ func (c *Client) Search(ctx context.Context, query string, limit int) ([]Hit, er
 		return nil, source.Errorf(source.Agent, source.Malformed, "limit is %d; want from 1 to %d", limit, maxTopK)
 	}
 	limit = min(limit, maxTopK)
-	body, err := json.Marshal(retrieval{Queries: []string{query}, TopK: &limit, Scores: true})
-	if err != nil {
-		return nil, source.Errorf(source.Agent, source.Malformed, "the query cannot be sent: %v", err)
-	}
-	status, said, err := c.ask(ctx, http.MethodPost, "/retrieve", body)
-	if err != nil {
-		return nil, err
-	}
-	if status != http.StatusOK {
-		return nil, c.refused(status, said)
-	}
 	var got struct {
 		Result [][]struct {
 			Document struct {
@@ -91,8 +75,15 @@ func (c *Client) Search(ctx context.Context, query string, limit int) ([]Hit, er
 			Score float64 `json:"score"`
 		} `json:"result"`
 	}
-	if err := json.Unmarshal(said, &got); err != nil || len(got.Result) != 1 {
-		return nil, unreadable(said)
+	err := c.server.Ask(ctx, provider.Request{
+		Method: http.MethodPost, Path: "/retrieve",
+		JSON: retrieval{Queries: []string{query}, TopK: &limit, Scores: true},
+	}, &got)
+	if err != nil {
+		return nil, err
+	}
+	if len(got.Result) != 1 {
+		return nil, c.server.Errorf(source.Outage, source.Malformed, "it answers one query with %d lists", len(got.Result))
 	}
 	a, err := newAnalyser(Plain)
 	if err != nil {
@@ -126,20 +117,16 @@ func (c *Client) Document(ctx context.Context, idOrURL string) (Document, error)
 	if strings.Trim(path, ".") == "" { // "." and ".." are taken out of paths on their way
 		path = strings.ReplaceAll(path, ".", "%2E")
 	}
-	status, said, err := c.ask(ctx, http.MethodGet, "/doc/"+path, nil)
-	switch {
-	case err != nil:
-		return Document{}, err
-	case status == http.StatusNotFound:
-		return Document{}, notInCorpus(idOrURL)
-	case status != http.StatusOK:
-		return Document{}, c.refused(status, said)
-	}
 	var d Document
-	if err := json.Unmarshal(said, &d); err != nil {
-		return Document{}, unreadable(said)
-	}
-	return d, nil
+	err := c.server.Ask(ctx, provider.Request{Method: http.MethodGet, Path: "/doc/" + path,
+		Judge: func(status int, _ []byte) *source.Error {
+			if status == http.StatusNotFound {
+				return notInCorpus(idOrURL)
+			}
+			return nil
+		},
+	}, &d)
+	return d, err
 }
 
 // Digest implements Corpus.
@@ -173,50 +160,4 @@ func (c *Client) remember(d Document) {
 		delete(c.seen, c.order[0])
 		c.order = c.order[1:]
 	}
-}
-
-// ask sends a request and reads the answer.
-func (c *Client) ask(ctx context.Context, method, path string, body []byte) (status int, said []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, source.Errorf(source.Agent, source.Malformed, "the corpus server cannot be asked for that: %v", err)
-	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	response, err := c.http.Do(request)
-	if err == nil {
-		defer response.Body.Close()
-		said, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	}
-	if err != nil && ctx.Err() != nil {
-		return 0, nil, context.Cause(ctx)
-	}
-	if ours, ok := errors.AsType[*source.Error](err); ok {
-		return 0, nil, ours // of the transport
-	}
-	if err != nil {
-		return 0, nil, source.Errorf(source.Outage, source.Unavailable, "the corpus server does not answer: %v", err)
-	}
-	if len(said) > maxAnswer {
-		return 0, nil, source.Errorf(source.Outage, source.Malformed,
-			"the corpus server's answer is larger than %d MiB", maxAnswer>>20)
-	}
-	return response.StatusCode, said, nil
-}
-
-func unreadable(said []byte) error {
-	return source.Errorf(source.Outage, source.Malformed, "the corpus server's answer cannot be read: %.200s", said)
-}
-
-// refused is the error of a status.
-func (c *Client) refused(status int, said []byte) error {
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return source.Errorf(source.Operator, source.Refused, "the corpus server refuses with status %d: %.200s", status, said)
-	case status == http.StatusTooManyRequests || status >= 500:
-		return source.Errorf(source.Outage, source.Unavailable, "the corpus server answers with status %d: %.200s", status, said)
-	}
-	return source.Errorf(source.Operator, source.Malformed,
-		"the corpus server answers with status %d, so it may be none: %.200s", status, said)
 }

@@ -126,7 +126,7 @@ func Links(d Document) []source.Link {
 	return links
 }
 
-func notInCorpus(idOrURL string) error {
+func notInCorpus(idOrURL string) *source.Error {
 	return source.Errorf(source.Agent, source.NotInCorpus,
 		"the corpus has no document %q. Search first, and use an id or a URL exactly as the results have it", chars.First(idOrURL, 100, "…"))
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -183,7 +184,7 @@ func TestServerFails(t *testing.T) {
 func TestClient(t *testing.T) {
 	index := world(t)
 	server := serve(t, corpus.Handler(index))
-	client, err := corpus.Dial(t.Context(), server.URL+"/retrieve", server.Client().Transport)
+	client, err := corpus.Dial(t.Context(), server.URL+"/retrieve", server.Client().Transport, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func TestForeignServer(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"result":[[{"document":{"title":"Aaron","contents":"\"Aaron\"\nAaron is a prophet."},"score":14.5},{"document":{"id":7,"contents":"B\nb"},"score":3}]]}`)
 	}))
-	client, err := corpus.Dial(t.Context(), server.URL, nil)
+	client, err := corpus.Dial(t.Context(), server.URL, nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +248,7 @@ func TestClientForgets(t *testing.T) {
 		n++
 		fmt.Fprintf(w, `{"result":[[{"document":{"id":"%d","contents":"t\n%s"},"score":1}]]}`, n, strings.Repeat("x", 10<<20))
 	}))
-	client, err := corpus.Dial(t.Context(), server.URL, nil)
+	client, err := corpus.Dial(t.Context(), server.URL, nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,6 +265,7 @@ func TestClientForgets(t *testing.T) {
 }
 
 func TestClientErrors(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		status int
@@ -274,16 +276,17 @@ func TestClientErrors(t *testing.T) {
 		{"overloaded", 429, "", source.Unavailable, source.Outage},
 		{"broken", 500, "oops", source.Unavailable, source.Outage},
 		{"a key is missing", 401, "", source.Refused, source.Operator},
-		{"another service", 404, "", source.Malformed, source.Operator},
+		{"another service", 404, "", "http_404", source.Operator},
 		{"elsewhere", 302, "", source.Malformed, source.Operator},
 		{"HTML", 200, "<html>", source.Malformed, source.Outage},
 		{"half", 200, `{"result":[[`, source.Malformed, source.Outage},
 		{"no result", 200, `{}`, source.Malformed, source.Outage},
 		{"an error", 200, `{"detail":"x"}`, source.Malformed, source.Outage},
-		{"too large", 200, strings.Repeat(" ", 65<<20), source.Malformed, source.Outage},
+		{"too large", 200, strings.Repeat(" ", 65<<20), source.TooLarge, source.Outage},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // some are asked again after a pause
 			server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/healthz" {
 					http.NotFound(w, r)
@@ -292,7 +295,7 @@ func TestClientErrors(t *testing.T) {
 				w.WriteHeader(tt.status)
 				io.WriteString(w, tt.body)
 			}))
-			client, err := corpus.Dial(t.Context(), server.URL, nil)
+			client, err := corpus.Dial(t.Context(), server.URL, nil, time.Now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,18 +308,18 @@ func TestClientErrors(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for address, want := range map[string]string{gone.URL: "does not answer", "localhost:8000": "want one such as", "ftp://x/": "want one such as", "": "want one such as"} {
-		if _, err := corpus.Dial(t.Context(), address, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := corpus.Dial(t.Context(), address, nil, time.Now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("dial %q: %v", address, err)
 		}
 	}
 	down := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
-	if _, err := corpus.Dial(t.Context(), down.URL, nil); err == nil {
+	if _, err := corpus.Dial(t.Context(), down.URL, nil, time.Now); err == nil {
 		t.Error("a server that is down has its address as digest")
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	cancel(cause)
-	if _, err := corpus.Dial(ctx, down.URL, nil); !errors.Is(err, cause) {
+	if _, err := corpus.Dial(ctx, down.URL, nil, time.Now); !errors.Is(err, cause) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
