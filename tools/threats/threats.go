@@ -4,6 +4,9 @@ package threats
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/text/unicode/norm"
@@ -29,7 +32,12 @@ func Scan(text string) []Finding {
 	}
 	// Letters that only look different are the same for a model.
 	text = norm.NFKC.String(text)
+	lower := strings.ToLower(text)
+	has := func(needed string) bool { return strings.Contains(lower, needed) }
 	for _, p := range compiled() {
+		if p.needed != nil && !slices.ContainsFunc(p.needed, has) {
+			continue
+		}
 		if match := p.expression.FindString(text); match != "" {
 			found = append(found, Finding{ID: p.id, Text: chars.First(match, maxMatch, "…")})
 		}
@@ -43,13 +51,19 @@ const maxMatch = 80
 type compiledPattern struct {
 	id         string
 	expression *regexp.Regexp
+	needed     []string
 }
 
 // The patterns are compiled at the first scan: a helper that never scans pays nothing.
 var compiled = sync.OnceValue(func() []compiledPattern {
 	all := make([]compiledPattern, len(patterns))
 	for i, p := range patterns {
-		all[i] = compiledPattern{p.id, regexp.MustCompile("(?is)" + p.expression)}
+		expression := "(?is)" + p.expression
+		parsed, err := syntax.Parse(expression, syntax.Perl)
+		if err != nil {
+			panic(err)
+		}
+		all[i] = compiledPattern{p.id, regexp.MustCompile(expression), needed(parsed)}
 	}
 	return all
 })
