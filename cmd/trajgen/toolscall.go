@@ -90,7 +90,8 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 	flags.StringVar(&opts.policy, "command-policy", "", "shell commands that could do harm: enforce, record or off (default with local and ssh: what is blocked is refused, and you agree to the rest; elsewhere record)")
 	flags.StringVar(&opts.workspace, "workspace", "", "folder that is copied in as the working directory")
 	flags.StringSliceVar(&opts.toolsets, "toolsets", nil, "toolsets that are enabled (default all)")
-	flags.StringSliceVar(&opts.sites, "site", nil, "web site that comes along, as a task names it: shop is at http://shop.test/ (trajgen sites list)")
+	flags.StringSliceVar(&opts.sites, "site", nil,
+		"web site that comes along, as a task names it: shop is at http://shop.test/ (trajgen sites list)")
 	opts.source.webFlags(flags)
 	flags.StringArrayVar(&opts.env, "env", nil, "K=V for the environment of this command itself, to prove that it is not passed on")
 	flags.DurationVar(&opts.keep, "keep", 0, "leave the sandbox for inspection, for an hour unless it says --keep=DURATION")

@@ -36,9 +36,11 @@ func (s *toolSource) flags(flags *pflag.FlagSet) {
 
 // webFlags let a command say what the web tools answer from.
 func (s *toolSource) webFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.web.Mode, "web", "", "what the web tools and the browser answer from: live, replay or corpus (default: as in the run file, or live)")
+	flags.StringVar(&s.web.Mode, "web", "",
+		"what the web tools and the browser answer from: live, replay or corpus (default: as in the run file, or live)")
 	flags.StringVar(&s.web.Recording, "web-recording", "", "with --web replay: the run directory whose web was recorded")
-	flags.StringVar(&s.web.Corpus, "corpus", "", "with --web corpus, and for search, open and find: an index, bundled, or the URL of a retrieval server")
+	flags.StringVar(&s.web.Corpus, "corpus", "",
+		"with --web corpus, and for search, open and find: an index, bundled, or the URL of a retrieval server")
 }
 
 // toolbox is what a toolSource opens.

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// needed returns texts in lower case of which every match of an expression has at least one, or nil where none are known. Most texts
-// have none of a pattern's, and are looked through for these a hundred times faster than for the pattern itself.
+// needed returns texts in lower case of which every match of an expression has at least one, or nil where none are known. Most
+// pages have none of a pattern's, and are looked through for these a hundred times faster than for the pattern itself.
 func needed(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:

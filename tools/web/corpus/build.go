@@ -250,7 +250,8 @@ func (b *builder) identify(total hash.Hash, id string, values [][]byte) ([]byte,
 		if _, err := takeFields(values[1], &number, &sum, &again); err != nil {
 			return nil, err
 		}
-		return nil, &InputError{string(again), fmt.Sprintf("the id %q is that of the document at %s, too", chars.First(id, 200, "…"), place)}
+		reason := fmt.Sprintf("the id %q is that of the document at %s, too", chars.First(id, 200, "…"), place)
+		return nil, &InputError{string(again), reason}
 	}
 	_ = binary.Write(total, binary.LittleEndian, uint64(len(id))) // a hash takes all
 	_, _ = io.WriteString(total, id)

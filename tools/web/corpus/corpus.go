@@ -1,9 +1,9 @@
 // Package corpus searches a fixed set of documents by BM25: in one file that is built once, or on a server that speaks the
 // protocol of Search-R1.
 //
-// Read (read.go, warc.go) yields the documents of files, and Build (build.go) makes an index of them: one sorted table (table.go) of
-// documents, of their ids, URLs and lengths, and of terms with their postings (postings.go). What is sorted while it is built goes
-// through a file (runs.go), so that the memory of a build hardly grows with the number of documents. Open (index.go) maps the
+// Read (read.go, warc.go) yields the documents of files, and Build (build.go) makes an index of them: one sorted table (table.go)
+// of documents, of their ids, URLs and lengths, and of terms with their postings (postings.go). What is sorted while it is built
+// goes through a file (runs.go), so that the memory of a build hardly grows with the number of documents. Open (index.go) maps the
 // file, and Search (search.go) ranks. Handler (server.go) serves any Corpus, and Dial (client.go) makes one of a server.
 package corpus
 

@@ -48,8 +48,8 @@ func formOf(media string) form {
 	return binary
 }
 
-// Kind is the media type of a body that begins with head, and how many of its bytes are read at most. Without a head, what its server
-// says decides alone. A body without text, whose size is -1 where it is not known, is an error, a *source.Error.
+// Kind is the media type of a body that begins with head, and how many of its bytes are read at most. Without a head, what its
+// server says decides alone. A body without text, whose size is -1 where it is not known, is an error, a *source.Error.
 func Kind(contentType string, head []byte, size int64) (media string, most int64, err error) {
 	media, form := sniff(contentType, head)
 	switch form {
