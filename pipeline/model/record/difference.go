@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,16 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// firstDifference names the first field in which two requests differ, with what each has there, or nothing when they
-// say the same. The short fields come first, then the messages, then the tools.
-func firstDifference(was, now Request) (field, recorded, present string) {
-	if field, recorded, present = differ("", value(was.Fields), value(now.Fields)); field != "" {
-		return field, recorded, present
-	}
-	if field, recorded, present = differ("messages", value(was.Messages), value(now.Messages)); field != "" {
-		return field, recorded, present
-	}
-	return differ("tools", value(was.Tools), value(now.Tools))
+// difference is a field in which two requests differ, with what each has there. The zero value is none.
+type difference struct{ field, recorded, now string }
+
+// firstDifference looks at the short fields, then at the messages, then at the tools.
+func firstDifference(was, now Request) difference {
+	return cmp.Or(differ("", value(was.Fields), value(now.Fields)), differ("messages", value(was.Messages), value(now.Messages)),
+		differ("tools", value(was.Tools), value(now.Tools)))
 }
 
 // nothing stands for what is not there.
@@ -41,8 +39,8 @@ func value(text []byte) any {
 	return v
 }
 
-// differ names the first place below path in which two values differ, with what each has there.
-func differ(path string, was, now any) (field, recorded, present string) {
+// differ finds the first place below path in which two values differ.
+func differ(path string, was, now any) (d difference) {
 	switch a := was.(type) {
 	case map[string]any:
 		b, ok := now.(map[string]any)
@@ -52,29 +50,28 @@ func differ(path string, was, now any) (field, recorded, present string) {
 		all := maps.Clone(a)
 		maps.Copy(all, b)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			inner := strings.TrimPrefix(path+"."+name, ".")
-			if field, recorded, present = differ(inner, member(a, name), member(b, name)); field != "" {
-				return field, recorded, present
+			if d = differ(strings.TrimPrefix(path+"."+name, "."), member(a, name), member(b, name)); d.field != "" {
+				break
 			}
 		}
-		return "", "", ""
+		return d
 	case []any:
 		b, ok := now.([]any)
 		if !ok {
 			break
 		}
 		for i := range max(len(a), len(b)) {
-			if field, recorded, present = differ(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i)); field != "" {
-				return field, recorded, present
+			if d = differ(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i)); d.field != "" {
+				break
 			}
 		}
-		return "", "", ""
+		return d
 	}
-	if reflect.DeepEqual(was, now) {
-		return "", "", ""
+	if !reflect.DeepEqual(was, now) {
+		d.field = path
+		d.recorded, d.now = excerpts(was, now)
 	}
-	recorded, present = excerpts(was, now)
-	return path, recorded, present
+	return d
 }
 
 func item(list []any, i int) any {

@@ -74,9 +74,8 @@ func (t *Replay) Next(who Asker, turn int, req Request) (*Exchange, error) {
 		why := fmt.Sprintf("the request is not on the tape, where one of turn %d comes next", first.Turn)
 		return nil, &Mismatch{Asker: who, Turn: turn, Why: why}
 	}
-	m := &Mismatch{Asker: who, Turn: turn}
-	m.Field, m.Recorded, m.Now = firstDifference(first.request(), req)
-	return nil, m
+	d := firstDifference(first.request(), req)
+	return nil, &Mismatch{Asker: who, Turn: turn, Field: d.field, Recorded: d.recorded, Now: d.now}
 }
 
 // unknown says why there is nothing of a play.
@@ -185,8 +184,7 @@ func (f *frame) answers(req Request) (bool, error) {
 	if bytes.Equal(was.Fields, req.Fields) && bytes.Equal(was.Messages, req.Messages) && bytes.Equal(was.Tools, req.Tools) {
 		return true, nil
 	}
-	field, _, _ := firstDifference(was, req)
-	return field == "", nil
+	return firstDifference(was, req).field == "", nil
 }
 
 // request is the whole request.
