@@ -101,14 +101,7 @@ func (c Change) text(format func(float64) string) string {
 	if c.Change.Low != nil {
 		text += "  95 % interval " + intervalText(c.Change, format)
 	}
-	text += fmt.Sprintf(" (%s tasks)", Thousands(c.Change.Tasks))
-	if i := c.Change.FixedSuite; i != nil {
-		text += fmt.Sprintf("; of these very tasks [%s, %s]", format(i.Low), format(i.High))
-	}
-	if c.Change.Note != "" {
-		text += "; " + c.Change.Note
-	}
-	return text
+	return text + fmt.Sprintf(" (%s tasks)", Thousands(c.Change.Tasks)) + c.Change.asideText(format)
 }
 
 func (d *Difference) tables() []table {

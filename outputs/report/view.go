@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"trajgen/pipeline/episode"
 )
 
@@ -276,6 +278,11 @@ func estimateText(e Estimate, format func(float64) string) string {
 	if e.N > 0 {
 		text += fmt.Sprintf(" (n %s, %s tasks)", Thousands(e.N), Thousands(e.Tasks))
 	}
+	return text + e.asideText(format)
+}
+
+// asideText is what else there is to say of an estimate.
+func (e Estimate) asideText(format func(float64) string) (text string) {
 	if i := e.FixedSuite; i != nil {
 		text += fmt.Sprintf("; of these very tasks [%s, %s]", format(i.Low), format(i.High))
 	}
@@ -321,13 +328,7 @@ func significant(v float64) string {
 }
 
 // Thousands writes a number with commas between its thousands.
-func Thousands[T int | int64](n T) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Thousands[T int | int64](n T) string { return humanize.Comma(int64(n)) }
 
 // micro shows a time with three digits that count.
 func micro(us *int64) string {
