@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
 )
 
 // buildContext is the directory whose files a Dockerfile can copy.
@@ -97,7 +99,7 @@ func (d *dockerfile) copySource(source, to string, intoDir bool, mode string) er
 				found = true
 			}
 			d.dirs[to] = true
-		case d.ignore.covers(strings.TrimPrefix(match, buildContext+"/")):
+		case d.ignored(match):
 		default:
 			target := to
 			if intoDir {
@@ -119,7 +121,7 @@ func (d *dockerfile) copySource(source, to string, intoDir bool, mode string) er
 // below are the files of a directory of the context, but for the ignored.
 func (d *dockerfile) below(dir string) (names []string) {
 	err := fs.WalkDir(d.task.files, dir, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && !d.ignore.covers(strings.TrimPrefix(name, buildContext+"/")) {
+		if err == nil && !entry.IsDir() && !d.ignored(name) {
 			names = append(names, name)
 		}
 		return err
@@ -188,39 +190,22 @@ func (d *dockerfile) place() {
 // staging is where files for other places lie until the set-up moves them.
 const staging = ".environment-files"
 
-// ignored are the patterns of a .dockerignore.
-type ignored []string
-
-func (t *task) ignored(name string) (all ignored) {
-	for line := range strings.Lines(t.text(name)) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		excepted := strings.HasPrefix(line, "!")
-		pattern := strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(line, "!")), "/")
-		if !doublestar.ValidatePattern(pattern) {
-			t.wrongf("%s: %q is not a pattern", name, line)
-			continue
-		}
-		if excepted {
-			pattern = "!" + pattern
-		}
-		all = append(all, pattern)
+// ignores are the patterns of a .dockerignore.
+func (t *task) ignores(name string) *patternmatcher.PatternMatcher {
+	patterns, err := ignorefile.ReadAll(strings.NewReader(t.text(name)))
+	matcher, err2 := patternmatcher.New(patterns)
+	if err := errors.Join(err, err2); err != nil {
+		t.wrongf("%s: %v", name, err)
+		return &patternmatcher.PatternMatcher{}
 	}
-	return all
+	return matcher
 }
 
-// covers says whether a file is left out: the last pattern that it, or a directory that it lies in, matches decides.
-func (i ignored) covers(name string) (covered bool) {
-	for _, pattern := range i {
-		bare, excepted := strings.CutPrefix(pattern, "!")
-		for part := name; part != "." && part != "/"; part = path.Dir(part) {
-			if match, _ := doublestar.Match(bare, part); match {
-				covered = !excepted
-				break
-			}
-		}
+// ignored says whether a file of the context is left out.
+func (d *dockerfile) ignored(name string) bool {
+	ignored, err := d.ignore.MatchesOrParentMatches(strings.TrimPrefix(name, buildContext+"/"))
+	if err != nil {
+		d.task.wrongf("%s/.dockerignore: %v", buildContext, err)
 	}
-	return covered
+	return ignored
 }

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"path"
 	"strings"
+
+	"github.com/moby/patternmatcher"
+
 	"trajgen/sandbox"
 )
 
@@ -19,7 +22,7 @@ type dockerfile struct {
 	workdir string            // so far; "" is the image's
 	dirs    map[string]bool   // that are known to be directories
 	copies  []copied
-	ignore  ignored
+	ignore  *patternmatcher.PatternMatcher
 
 	expanded int // bytes of texts with variables
 }
@@ -47,7 +50,7 @@ const build = "needs an engine to build it: build the image (docker build -t NAM
 func (t *task) dockerfile(name, cwd string) environment {
 	d := &dockerfile{task: t, name: name, args: map[string]string{}, dirs: map[string]bool{"/": true}}
 	d.env, d.from = map[string]string{}, name
-	d.ignore = t.ignored("environment/.dockerignore")
+	d.ignore = t.ignores(buildContext + "/.dockerignore")
 	list, err := instructions(t.text(name))
 	if err != nil {
 		t.wrongf("%s: %v", name, err)

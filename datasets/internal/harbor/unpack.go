@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -41,9 +42,7 @@ func unpack(dir string, files map[string]file) ([]string, error) {
 		return []string{fmt.Sprintf("%s && %s", clear, decode(all, " | "+extract))}, nil
 	}
 	commands := []string{clear}
-	for len(all) > 0 {
-		part := all[:min(chunk, len(all))]
-		all = all[len(part):]
+	for part := range slices.Chunk(all, chunk) {
 		commands = append(commands, decode(part, " >> "+quote(packed)))
 	}
 	return append(commands, fmt.Sprintf("%s -f %s && rm %[2]s", extract, quote(packed))), nil
@@ -51,13 +50,11 @@ func unpack(dir string, files map[string]file) ([]string, error) {
 
 // decode is a command that writes bytes to where its end says.
 func decode(data []byte, end string) string {
-	text := base64.StdEncoding.EncodeToString(data)
+	text := base64.StdEncoding.AppendEncode(nil, data)
 	var command strings.Builder
 	command.WriteString("base64 -d <<'END_OF_ARCHIVE'" + end + "\n")
-	for len(text) > 0 {
-		line := text[:min(column, len(text))]
-		text = text[len(line):]
-		command.WriteString(line + "\n")
+	for line := range slices.Chunk(text, column) {
+		command.Write(append(line, '\n'))
 	}
 	command.WriteString("END_OF_ARCHIVE")
 	return command.String()
