@@ -93,12 +93,3 @@ func (s schema) least(depth int) any {
 	}
 	return object
 }
-
-// onlyJSON is an answer as response_format json_object asks for it: one object.
-func onlyJSON(answer string) string {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(answer), &object) == nil && object != nil {
-		return answer
-	}
-	return literal(map[string]string{"answer": answer})
-}

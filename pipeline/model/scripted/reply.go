@@ -13,7 +13,6 @@ type reply struct {
 	segments   []segment // what was written, with the mark that ends it
 	message    outward   // what the client sees of it
 	finish     string
-	stopped    *string // the stop text that ended it
 	usage      openai.Usage
 	key        string   // of the draws of its log probabilities
 	prompt     []int32  // nil when tokens are not wanted
@@ -40,9 +39,6 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 	if req.ReasoningEffort == "none" {
 		t.reasoning = ""
 	}
-	if req.ResponseFormat.Type == "json_object" && len(t.calls) == 0 {
-		t.content = onlyJSON(t.content)
-	}
 	r := &reply{
 		completion: completion{ID: id, Object: "chat.completion", Created: created, Model: req.Model, Fingerprint: "scripted"},
 		finish:     "stop", key: next.key, req: req, cfg: c,
@@ -57,12 +53,11 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 		r.usage.PromptTokensDetails.CachedTokens = countTokens(before)
 	}
 	segments := append(c.write(t, calls), segment{text: "<|im_end|>"})
-	segments, r.stopped = stopAt(segments, req.stops)
 	if short := cut(segments, limit); limit > 0 && len(whole(short)) < len(whole(segments)) {
-		segments, r.finish, r.stopped = short, "length", nil
+		segments, r.finish = short, "length"
 	}
 	r.end(segments)
-	if len(r.message.ToolCalls) > 0 && r.finish == "stop" && r.stopped == nil && req.choice.name == "" {
+	if len(r.message.ToolCalls) > 0 && r.finish == "stop" && req.choice.name == "" {
 		r.finish = "tool_calls" // a call that was asked for by its name ends with "stop", as OpenAI has it
 	}
 	req.Messages, req.Tools, req.offered = nil, nil, nil // a request that waits holds little memory
@@ -84,7 +79,7 @@ func (r *reply) end(segments []segment) {
 
 // filter ends the reply in its middle, as a content filter does.
 func (r *reply) filter() {
-	r.finish, r.stopped = "content_filter", nil
+	r.finish = "content_filter"
 	r.end(cut(r.segments, r.usage.CompletionTokens/2))
 }
 
@@ -109,7 +104,6 @@ type choice struct {
 	Delta    *outward  `json:"delta,omitempty"`
 	Logprobs *logprobs `json:"logprobs,omitempty"`
 	Finish   *string   `json:"finish_reason"`
-	Stop     *string   `json:"stop_reason,omitempty"`
 	TokenIDs []int32   `json:"token_ids,omitzero"`
 }
 
@@ -153,7 +147,7 @@ func (r *reply) document() string {
 		message.Content = (*string)(nil)
 	}
 	c := r.choice(whole(r.segments), 0)
-	c.Message, c.Finish, c.Stop = &message, &r.finish, r.stopped
+	c.Message, c.Finish = &message, &r.finish
 	body := r.completion
 	body.Choices, body.Usage, body.Prompt = []choice{c}, &r.usage, r.prompt
 	return literal(body)

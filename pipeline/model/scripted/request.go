@@ -35,7 +35,6 @@ type request struct {
 	offered []function      // Tools
 	tools   map[string]bool // their names; empty when the choice is "none"
 	choice  demand
-	stops   []string
 }
 
 type message struct {
@@ -118,7 +117,7 @@ func parse(body []byte) (*request, *refusal) {
 	if err := json.Unmarshal(body, r); err != nil {
 		return nil, notJSON(err)
 	}
-	if complaint := cmp.Or(r.check(), r.readTools(), r.readStops(), r.readChoice(), r.checkOrder()); complaint != "" {
+	if complaint := cmp.Or(r.check(), r.readTools(), r.readChoice(), r.checkOrder()); complaint != "" {
 		return nil, invalid("", complaint)
 	}
 	return r, nil
@@ -134,8 +133,10 @@ func (r *request) check() string {
 		return "max_tokens is below 1"
 	case r.TopLogprobs != nil && (!r.Logprobs || *r.TopLogprobs < 0 || *r.TopLogprobs > maxTop):
 		return fmt.Sprintf("'top_logprobs' is %d (want 0 to %d, and 'logprobs' true)", *r.TopLogprobs, maxTop)
-	case format != "" && format != "text" && format != "json_object":
-		return fmt.Sprintf("'response_format' of type %q: a script follows no schema (have text, json_object)", format)
+	case format != "" && format != "text":
+		return fmt.Sprintf("'response_format' of type %q: a script has no other than text", format)
+	case !absent(r.Stop):
+		return "'stop': a script ends where it does"
 	}
 	return ""
 }
@@ -154,22 +155,6 @@ func (r *request) readTools() string {
 
 // absent reports whether a value is missing or null.
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
-func (r *request) readStops() string {
-	if absent(r.Stop) {
-		return ""
-	}
-	var one string
-	if json.Unmarshal(r.Stop, &one) == nil {
-		r.stops = []string{one}
-	} else if json.Unmarshal(r.Stop, &r.stops) != nil || len(r.stops) > 4 {
-		return "Invalid 'stop': want a text or up to four of them"
-	}
-	if slices.Contains(r.stops, "") {
-		return "Invalid 'stop': want no empty text"
-	}
-	return ""
-}
 
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 

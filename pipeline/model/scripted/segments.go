@@ -105,19 +105,3 @@ func upTo(segments []segment, bytes int) []segment {
 func cut(segments []segment, limit int) []segment {
 	return upTo(segments, len(start(whole(segments), limit)))
 }
-
-// stopAt ends the segments with the first of the stop texts that is in them. The text itself is written and not seen,
-// as vLLM does it.
-func stopAt(segments []segment, stops []string) (cutOff []segment, stopped *string) {
-	text := whole(segments)
-	at := len(text)
-	for _, stop := range stops {
-		if found := strings.Index(text, stop); found >= 0 && found < at {
-			at, stopped = found, &stop
-		}
-	}
-	if stopped == nil {
-		return segments, nil
-	}
-	return append(upTo(segments, at), segment{text: *stopped}), stopped
-}

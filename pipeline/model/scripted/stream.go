@@ -53,7 +53,7 @@ func (r *reply) stream(w http.ResponseWriter, asked *http.Request, fault string)
 			chunk.Prompt = r.prompt
 		}
 		if i == len(events)-1 {
-			c.Finish, c.Stop = &r.finish, r.stopped
+			c.Finish = &r.finish
 		}
 		chunk.Choices = []choice{c}
 		send(chunk)
