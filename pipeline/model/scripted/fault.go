@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -63,8 +64,7 @@ func (s *Server) draw(spec, episodeID string, body [32]byte) (f fault, met func(
 		return fault{}, func() {}, nil
 	}
 	key := hash("fault", strconv.FormatUint(s.cfg.Seed, 10), episodeID, string(body[:]))
-	counted, _ := s.asked.Load(key)
-	before, _ := counted.(int)
+	before := s.asked.count(key, 0)
 	if spec != "" {
 		if f, err = parseFault(spec); err != nil {
 			return fault{}, nil, err
@@ -76,9 +76,33 @@ func (s *Server) draw(spec, episodeID string, body [32]byte) (f fault, met func(
 		}
 	}
 	if f.kind == "" || f.times > 0 && before >= f.times {
-		return fault{}, func() { s.asked.Delete(key) }, nil
+		return fault{}, func() { s.asked.count(key, -1) }, nil
 	}
-	return f, func() { s.asked.Store(key, before+1) }, nil
+	return f, func() { s.asked.count(key, 1) }, nil
+}
+
+// askings counts how often requests have met a fault. Where too many are counted it begins anew.
+type askings struct {
+	mu sync.Mutex
+	of map[[32]byte]int
+}
+
+const maxAskings = 1 << 17
+
+// count adds to the count of a request, or forgets it with a number below 0, and returns it.
+func (a *askings) count(key [32]byte, more int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case more < 0:
+		delete(a.of, key)
+	case more > 0:
+		if len(a.of) >= maxAskings || a.of == nil {
+			a.of = map[[32]byte]int{}
+		}
+		a.of[key] += more
+	}
+	return a.of[key]
 }
 
 // answers are those of faults that are neither a status nor in the words of the configuration.

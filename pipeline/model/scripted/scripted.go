@@ -143,7 +143,7 @@ type Server struct {
 	delay   latency
 	outages []outage
 	faults  []fault
-	asked   sync.Map // how often a request met a fault already; the only memory of the server but for load
+	asked   askings // the only memory of the server but for load
 	load    load
 	routes  http.Handler
 	library
