@@ -109,13 +109,7 @@ func (b *breaker) await(ctx context.Context, most time.Duration) {
 	change := b.change
 	b.mu.Unlock()
 	defer b.mu.Lock()
-	timer := time.NewTimer(max(most, time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-change:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	sleep(ctx, max(most, time.Millisecond), change)
 }
 
 // confirm finds out whether there is an outage, when a call has met an error that makes one likely. It needs the result of a
@@ -171,7 +165,7 @@ func (b *breaker) look(ctx context.Context, suspect *Error) {
 			"status", suspect.Status, "reason", suspect.reason())
 	}
 	b.next = now.Add(max(b.pause, min(b.last.RetryAfter, MaxRetryAfter)))
-	b.notify(false)
+	b.observe(b.outage(false))
 }
 
 // refuses returns the error of a call without patience during an outage, unless a probe is due. It saves thousands of calls
@@ -195,7 +189,7 @@ func (b *breaker) spent(now time.Time) bool { return b.limit > 0 && now.Sub(b.si
 func (b *breaker) failure(now time.Time) *Error {
 	return &Error{
 		Class: b.last.Class, Status: b.last.Status, cause: b.last.cause, paused: true,
-		Message: fmt.Sprintf("%s, for %v", b.outage(), now.Sub(b.since).Round(time.Second)),
+		Message: fmt.Sprintf("%s, for %v", b.outage(false), now.Sub(b.since).Round(time.Second)),
 	}
 }
 
@@ -260,16 +254,12 @@ func (b *breaker) answered(now time.Time) {
 	}
 	b.open = false
 	b.logger.Info("the model's endpoint answers again; the run goes on", "endpoint", b.name, "after", now.Sub(b.since).Round(time.Millisecond))
-	b.notify(true)
+	b.observe(b.outage(true))
 	b.wake()
 }
 
-func (b *breaker) notify(over bool) {
-	b.observe(Outage{Endpoint: b.name, Reason: b.last.reason(), Since: b.since, Next: b.next, Over: over})
-}
-
-func (b *breaker) outage() string {
-	return Outage{Endpoint: b.name, Reason: b.last.reason()}.String()
+func (b *breaker) outage(over bool) Outage {
+	return Outage{Endpoint: b.name, Reason: b.last.reason(), Since: b.since, Next: b.next, Over: over}
 }
 
 // String says what is wrong with which endpoint.

@@ -18,11 +18,9 @@ type call struct {
 	patient bool     // waits for an outage to end instead of failing
 	began   time.Time
 
-	at      int             // the endpoint of the episode's last turn, then that of the last try; -1 when there is none
-	tries   int             // failed tries that count against the episode's retries
-	retries []episode.Fault // the errors of the tries so far
-	waited  time.Duration   // for permission to send, and between tries
-	outage  bool            // the last try failed in an outage, and the next one waits for its end
+	Tries
+	at     int  // the endpoint of the episode's last turn, then that of the last try; -1 when there is none
+	outage bool // the last try failed in an outage, and the next one waits for its end
 }
 
 // try is one attempt to send the request, and its result.
@@ -75,7 +73,7 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 			continue
 		}
 		if class := c.requests.relearn(&t.x, t.failed); class != "" {
-			c.retries = append(c.retries, episode.Fault{Outcome: episode.ModelError, Class: class, Message: t.failed.Message})
+			c.Retries = append(c.Retries, episode.Fault{Outcome: episode.ModelError, Class: class, Message: t.failed.Message})
 			continue
 		}
 		pause, again := c.again(ctx, t.failed)
@@ -90,7 +88,7 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 		}
 		c.note(t.failed, pause)
 		c.cfg.Logger.DebugContext(ctx, "model call is tried again", "episode", c.req.Episode, "class", t.failed.Class,
-			"status", t.failed.Status, "message", t.failed.Message, "try", len(c.retries), "pause", pause)
+			"status", t.failed.Status, "message", t.failed.Message, "try", len(c.Retries), "pause", pause)
 		if !c.rest(ctx, pause) {
 			return nil, c.end(c.doer.failure(ctx, ctx, &t.x, context.Cause(ctx)))
 		}
@@ -99,7 +97,8 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 
 // answer is the try's reply, with the call's retries and waits.
 func (t *try) answer() *Reply {
-	t.reply.Retries, t.reply.Waited, t.reply.Retried = t.retries, t.waited.Truncate(time.Millisecond), t.tries
+	t.Waited = t.Waited.Truncate(time.Millisecond)
+	t.reply.Tries = t.Tries
 	return &t.reply
 }
 
@@ -110,16 +109,17 @@ const noted = 50
 func (c *call) note(failed *Error, pause time.Duration) {
 	fault := failed.Fault()
 	fault.Pause = pause
-	if last := len(c.retries) - 1; len(c.retries) >= noted && c.retries[last].Class == fault.Class {
-		c.retries[last].Pause += pause
+	if last := len(c.Retries) - 1; len(c.Retries) >= noted && c.Retries[last].Class == fault.Class {
+		c.Retries[last].Pause += pause
 		return
 	}
-	c.retries = append(c.retries, fault)
+	c.Retries = append(c.Retries, fault)
 }
 
 // end adds the call's retries and waits to its last error.
 func (c *call) end(failed *Error) *Error {
-	failed.Retries, failed.Waited, failed.Retried = c.retries, c.waited.Truncate(time.Millisecond), c.tries
+	c.Waited = c.Waited.Truncate(time.Millisecond)
+	failed.Tries = c.Tries
 	return failed
 }
 
@@ -129,15 +129,21 @@ func (c *call) rest(ctx context.Context, pause time.Duration) bool {
 		return true
 	}
 	began := c.cfg.Now()
-	defer func() { c.waited += c.cfg.Now().Sub(began) }()
-	timer := time.NewTimer(pause)
+	defer func() { c.Waited += c.cfg.Now().Sub(began) }()
+	return sleep(ctx, pause, nil)
+}
+
+// sleep waits for a duration, or until change is closed. It returns false if the context ended first.
+func sleep(ctx context.Context, most time.Duration, change <-chan struct{}) bool {
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+	case <-change:
 	case <-ctx.Done():
 		return false
 	}
+	return true
 }
 
 // run takes the try's steps and sends it. The agent's clock runs while the request is in flight; the time of a failed try is
@@ -155,9 +161,9 @@ func (t *try) run(ctx context.Context) {
 		}
 	}
 	sent := t.cfg.Now()
-	t.waited += sent.Sub(began)
+	t.Waited += sent.Sub(began)
 	if t.outage {
-		t.retries[len(t.retries)-1].Pause += sent.Sub(began)
+		t.Retries[len(t.Retries)-1].Pause += sent.Sub(began)
 	}
 	if t.failed != nil {
 		return

@@ -44,9 +44,7 @@ type Error struct {
 	RetryAfter time.Duration
 	Fatal      bool // stops the run: every other call would fail in the same way
 	RequestID  string
-	Retries    []episode.Fault // the errors of the tries before the last one
-	Waited     time.Duration   // for permission to send, and between tries
-	Retried    int             // how many of Retries count against EpisodeRetries; those of an outage do not
+	Tries
 
 	cause  error
 	paused bool // the request was not sent because of an outage

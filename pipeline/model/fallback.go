@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"trajgen/pipeline/episode"
 )
 
 // Fallbacks is a Model that asks other models when the first one fails. An episode stays with the model that answered it last;
@@ -55,7 +53,7 @@ func (f *Fallbacks) Complete(ctx context.Context, req Request) (Reply, error) {
 		}
 		began := f.clients[0].cfg.Now()
 		gone := !f.rest(ctx)
-		p.waited += f.clients[0].cfg.Now().Sub(began)
+		p.Waited += f.clients[0].cfg.Now().Sub(began)
 		if gone {
 			p.own = -1
 			return Reply{}, p.end(f.clients[0].doer.failure(ctx, ctx, &exchange{}, context.Cause(ctx)))
@@ -69,10 +67,8 @@ type passing struct {
 	req     Request
 	refused []bool // models that failed, except by an outage: they are not asked, or paid, again
 	last    *Error // the last error of a refused model
-	own     int    // its index in retries, from which it is removed if the call ends with it; -1 without
-	retries []episode.Fault
-	waited  time.Duration
-	counted int
+	own     int    // its index in Retries, from which it is removed if the call ends with it; -1 without
+	Tries
 }
 
 // round asks each model that is not refused once, beginning with that of the last turn. paused says that an outage kept one
@@ -88,23 +84,22 @@ func (p *passing) round(ctx context.Context) (reply Reply, failed *Error, paused
 		if p.names[at] != p.req.Fallback {
 			req.Known = Known{} // another model has another tokenizer
 		}
-		req.Retried += p.counted
+		req.Retried += p.Retried
 		var answer *Reply
 		answer, failed = p.clients[at].complete(ctx, &req, p.clients[at].breaker, false)
 		if failed == nil {
 			reply = *answer
-			reply.Retries, reply.Waited, reply.Retried = append(p.retries, reply.Retries...), p.waited+reply.Waited, p.counted+reply.Retried
+			reply.Tries = p.Tries.and(reply.Tries)
 			reply.Fallback = p.names[at]
 			return reply, nil, false
 		}
-		p.retries = append(p.retries, failed.Retries...)
-		p.waited, p.counted = p.waited+failed.Waited, p.counted+failed.Retried
+		p.Tries = p.Tries.and(failed.Tries)
 		if failed.paused {
 			paused = true
 			continue
 		}
-		p.refused[at], p.last, p.own = true, failed, len(p.retries)
-		p.retries = append(p.retries, failed.Fault())
+		p.refused[at], p.last, p.own = true, failed, len(p.Retries)
+		p.Retries = append(p.Retries, failed.Fault())
 		if failed.Fatal || !policies[failed.Class].fallback {
 			return Reply{}, mend(failed), false
 		}
@@ -118,16 +113,16 @@ func (p *passing) round(ctx context.Context) (reply Reply, failed *Error, paused
 // end adds the call's retries and waits to its last error.
 func (p *passing) end(failed *Error) *Error {
 	if p.own >= 0 {
-		p.retries = slices.Delete(p.retries, p.own, p.own+1)
+		p.Retries = slices.Delete(p.Retries, p.own, p.own+1)
 	}
-	failed.Retries, failed.Waited, failed.Retried = p.retries, p.waited, p.counted
+	failed.Tries = p.Tries
 	return failed
 }
 
 // exhausted reports whether the episode has no retries left.
 func (p *passing) exhausted() bool {
 	limit := p.clients[0].cfg.EpisodeRetries
-	return limit > 0 && p.req.Retried+p.counted >= limit
+	return limit > 0 && p.req.Retried+p.Retried >= limit
 }
 
 // spent reports whether all outages have lasted too long, and there is one.
@@ -152,14 +147,7 @@ func (f *Fallbacks) rest(ctx context.Context) bool {
 			pause = min(pause, left)
 		}
 	}
-	timer := time.NewTimer(max(pause, 10*time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, max(pause, 10*time.Millisecond), nil)
 }
 
 // Paused reports whether all models are in an outage.

@@ -63,12 +63,22 @@ type Reply struct {
 	Model        string // the name that the server gave
 	RequestID    string
 	Service      episode.Service
-	Tokens       episode.Tokens  // empty if the server sends none
-	Endpoint     string          // the endpoint that answered; empty with a single one
-	Retries      []episode.Fault // the errors of earlier tries of this call
-	Waited       time.Duration   // for permission to send, and between tries
-	Retried      int             // how many of Retries count against EpisodeRetries; those of an outage do not
-	Fallback     string          // the model that answered instead of the first one
-	Repairs      []string        // see episode.Turn
-	Raw          string          // likewise
+	Tokens       episode.Tokens // empty if the server sends none
+	Endpoint     string         // the endpoint that answered; empty with a single one
+	Tries
+	Fallback string   // the model that answered instead of the first one
+	Repairs  []string // see episode.Turn
+	Raw      string   // likewise
+}
+
+// Tries is what a call went through before its reply or its last error.
+type Tries struct {
+	Retries []episode.Fault // the errors of the tries before the last one
+	Waited  time.Duration   // for permission to send, and between tries
+	Retried int             // how many of Retries count against EpisodeRetries; those of an outage do not
+}
+
+// and adds the tries of a later call.
+func (t Tries) and(later Tries) Tries {
+	return Tries{append(t.Retries, later.Retries...), t.Waited + later.Waited, t.Retried + later.Retried}
 }

@@ -71,8 +71,8 @@ func (c *call) again(ctx context.Context, failed *Error) (pause time.Duration, a
 	case !c.allowed(p):
 		return 0, false
 	}
-	c.tries++
-	pause = c.pause(p, c.tries)
+	c.Retried++
+	pause = c.pause(p, c.Retried)
 	if wish := min(failed.RetryAfter, MaxRetryAfter); wish > 0 {
 		pause = max(pause, jittered(wish))
 	}
@@ -91,7 +91,7 @@ func (c *call) allowed(p policy) bool {
 	if limit := c.cfg.EpisodeRetries; limit > 0 {
 		most = min(most, limit-c.req.Retried)
 	}
-	return c.tries < most
+	return c.Retried < most
 }
 
 // pause draws the pause before the n-th retry: between 0 and a bound that doubles each time, so that calls that failed together

@@ -60,8 +60,8 @@ func (t *try) thread() *Error {
 		c.taped++
 	}
 	t.x.taped.clock, _ = t.req.Clock.(SettableClock)
-	if n := len(t.retries); n > 0 {
-		t.x.taped.exchange.Pause = t.retries[n-1].Pause
+	if n := len(t.Retries); n > 0 {
+		t.x.taped.exchange.Pause = t.Retries[n-1].Pause
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (c *call) repeated(ctx context.Context, failed *Error) (pause time.Duration
 		return 0, false
 	}
 	if c.outage = next.Outage; !c.outage {
-		c.tries++
+		c.Retried++
 	}
 	return next.Pause, true
 }

@@ -65,7 +65,7 @@ func fail(err error) func(model.Request) (model.Reply, error) {
 func hang(retries ...episode.Fault) func(model.Request) (model.Reply, error) {
 	return func(model.Request) (model.Reply, error) {
 		time.Sleep(60 * time.Millisecond)
-		return model.Reply{}, &model.Error{Class: model.ClassCancelled, Retries: retries}
+		return model.Reply{}, &model.Error{Class: model.ClassCancelled, Tries: model.Tries{Retries: retries}}
 	}
 }
 
