@@ -130,12 +130,6 @@ func (c Config) Validate() error {
 		bad("max tokens %d, retries %d, an episode's retries %d, concurrency %d (want 0 or more)",
 			c.MaxTokens, c.Retries, c.EpisodeRetries, c.Concurrency)
 	}
-	if !(c.RetryShare >= 0 && c.RetryShare <= 1) {
-		bad("retry share %v (want 0 to 1)", c.RetryShare)
-	}
-	if c.OutageLimit < 0 {
-		bad("outage limit %v (want 0 or more)", c.OutageLimit)
-	}
 	if min(c.Timeout, c.IdleTimeout, c.RetryBase, c.RetryMax) < 0 {
 		bad("timeout %v, idle timeout %v, retry base %v, retry max %v (want 0 or more)",
 			c.Timeout, c.IdleTimeout, c.RetryBase, c.RetryMax)

@@ -28,34 +28,26 @@ func checkToolFormat(format string) error {
 	return nil
 }
 
-// rawFormat is the format of calls in contents, "" to read none, and whether only calls that cannot be plain text are read.
-func rawFormat(cfg Config) (format string, unmistakable bool) {
-	switch cfg.ToolFormat {
-	case ToolFormatNative:
-		return "", false
-	case ToolFormatAuto:
-		return rawtext.Detect(cfg.Name), true
-	}
-	return cfg.ToolFormat, false
-}
-
 // readRawCalls moves calls that the server did not parse out of the content, if tools were offered and the server returned no
 // calls itself. The error means that a call stays in the content, which is then not an answer.
 func (r *reader) readRawCalls(req *Request, m *episode.Message, d *draft) error {
-	format := r.rawFormat
-	if len(req.Tools) == 0 || len(m.Calls) > 0 || r.cfg.ToolFormat == ToolFormatNative {
+	format, auto := r.cfg.ToolFormat, r.cfg.ToolFormat == ToolFormatAuto // which only reads calls that cannot be plain text
+	if len(req.Tools) == 0 || len(m.Calls) > 0 || format == ToolFormatNative {
 		return nil
+	}
+	if auto {
+		format = rawtext.Detect(r.cfg.Name)
 	}
 	ended := d.finish != "" && d.finish != "length"
 	var read rawtext.Result
-	if format != "" && (!r.unmistakable || rawtext.Opens(format, m.Content)) {
+	if format != "" && (!auto || rawtext.Opens(format, m.Content)) {
 		read = rawtext.Parser{Format: format, Tools: req.Tools, Ended: ended}.Calls(m.Content)
 		d.repairs = append(d.repairs, read.Repairs...)
 	}
 	if len(read.Calls) == 0 {
 		found := rawtext.Find(m.Content, req.Tools, ended)
 		switch {
-		case found.Format != "" && r.cfg.ToolFormat == ToolFormatAuto:
+		case found.Format != "" && auto:
 			format, read = found.Format, found.Result
 			d.repairs = append(d.repairs, read.Repairs...)
 		case d.finish == "length": // a reply that was cut is not an answer anyway

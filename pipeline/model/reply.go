@@ -310,19 +310,9 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 
 // reader turns drafts into replies.
 type reader struct {
-	cfg          Config
-	rawFormat    string // of the calls that the server leaves in the content; "" looks for none
-	unmistakable bool   // only calls that cannot be plain text are looked for
-	lone         rawtext.Lone
-
+	cfg     Config
 	missed  sync.Once // warns of a reply without the token ids that were asked for
 	unreads sync.Once // warns of a reply with a call in its text
-}
-
-func newReader(cfg Config) *reader {
-	r := &reader{cfg: cfg, lone: rawtext.LoneOf(cfg.Name)}
-	r.rawFormat, r.unmistakable = rawFormat(cfg)
-	return r
 }
 
 // reply turns the draft into a reply. An empty reply comes with an error, and is accepted if retries give no other.
@@ -342,7 +332,7 @@ func (r *reader) reply(d *draft, req *Request) (*Reply, error) {
 	reply := &Reply{FinishReason: d.finish, Usage: d.usage, Model: d.model, RequestID: d.id, Service: d.service}
 	m, messages := &reply.Message, len(req.Messages)
 	d.texts(m)
-	d.think(m, r.lone)
+	d.think(m, rawtext.LoneOf(r.cfg.Name))
 	m.Calls = d.finishedCalls(messages)
 	var tokens []string
 	reply.Tokens, tokens = d.tokens.tokens(d.usage)

@@ -82,11 +82,8 @@ func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 // Opens says whether a text has what unmistakably begins a call of the format. The formats without tags are as
 // unmistakable as they get when JSON begins a line.
 func Opens(format, text string) bool {
-	switch format {
-	case "llama3_json", "llama4_json":
+	if format == "llama3_json" || format == "llama4_json" {
 		return strings.Contains(text, pythonTag) || strings.Contains(text, "\n{") || strings.HasPrefix(strings.TrimLeft(text, " \t\r\n["), "{")
-	case "qwen3_coder":
-		return strings.Contains(text, "<tool_call>") || strings.Contains(text, "<function=")
 	}
 	f, ok := formats[format]
 	return ok && f.opens(text)
