@@ -49,15 +49,12 @@ func (m *arrowMessages) explain(err error) error {
 }
 
 // Message returns the next one, or io.EOF.
-func (m *arrowMessages) Message() (*ipc.Message, error) {
-	message, err := m.next()
-	if err != nil && err != io.EOF {
-		m.refused = err
-	}
-	return message, err
-}
-
-func (m *arrowMessages) next() (*ipc.Message, error) {
+func (m *arrowMessages) Message() (_ *ipc.Message, err error) {
+	defer func() {
+		if err != io.EOF {
+			m.refused = err
+		}
+	}()
 	if err := m.settle(); err != nil {
 		return nil, err
 	}

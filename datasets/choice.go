@@ -64,24 +64,15 @@ type choice struct {
 
 // parse returns everything that is wrong at once.
 func (c Choice) parse(max int) (*choice, error) {
-	parsed := &choice{Choice: c, slice: span{end: -1, step: 1}, max: max}
-	var wrong []error
+	parsed := &choice{Choice: c, max: max}
+	var noSlice, noWhere error
+	parsed.slice, noSlice = parseSpan(c.Slice)
 	if c.Where != "" {
-		condition, err := where.Parse(c.Where, RowNames(), true)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("where: %w", err))
-		}
-		parsed.condition = condition
-	}
-	if err := parsed.parsePart(); err != nil {
-		wrong = append(wrong, err)
-	}
-	if c.Slice != "" {
-		var err error
-		if parsed.slice, err = parseSpan(c.Slice); err != nil {
-			wrong = append(wrong, err)
+		if parsed.condition, noWhere = where.Parse(c.Where, RowNames(), true); noWhere != nil {
+			noWhere = fmt.Errorf("where: %w", noWhere)
 		}
 	}
+	wrong := []error{noWhere, parsed.parsePart(), noSlice}
 	switch {
 	case c.PerStratum < 0:
 		wrong = append(wrong, fmt.Errorf("per_stratum is %d; at least 1", c.PerStratum))
@@ -167,6 +158,9 @@ type span struct{ start, end, step int } // end -1: none
 
 func parseSpan(text string) (span, error) {
 	s := span{end: -1, step: 1}
+	if text == "" {
+		return s, nil
+	}
 	wrong := fmt.Errorf("slice is %q; want START:END or START:END:STEP, whole numbers from 0 of which each may be left out, such as 100:200 or ::10", text)
 	parts := strings.Split(text, ":")
 	if len(parts) < 2 || len(parts) > 3 {

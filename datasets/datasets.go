@@ -8,12 +8,8 @@
 package datasets
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"strings"
-
-	"trajgen/pipeline/episode"
 )
 
 // The names under which Open finds the tasks that come with trajgen.
@@ -22,23 +18,6 @@ const (
 	BundledResearch = "bundled/research" // questions about the bundled corpus
 	BundledBrowser  = "bundled/browser"  // tasks on the web sites that come along
 )
-
-// Source is an opened dataset. It holds no file between calls and may be used from several goroutines; every pass
-// reads the dataset anew.
-type Source interface {
-	// Tasks streams the chosen tasks, always in the same order and with the same ids. The first error ends the iteration: a
-	// *RowError for a broken row (unless Options.SkipBadRows), another error for a dataset that cannot be read, is empty or has
-	// no chosen task, or for a context that ended. Only a hash of each id stays in memory, and with a shuffle or a stratified sample
-	// some 20 bytes of each task, whose rows lie in scratch space meanwhile (see Choice.Scratch).
-	Tasks(ctx context.Context) iter.Seq2[*episode.Task, error]
-	// InOrder streams the same tasks in the order of the dataset, which needs no scratch space.
-	InOrder(ctx context.Context) iter.Seq2[*episode.Task, error]
-	// Digest is "sha256:" and the hexadecimal SHA-256 of the file's bytes as they lie on disk, compressed or not; of
-	// several files, of their names and digests in order.
-	Digest(ctx context.Context) (string, error)
-	// About returns the files that are read, and the dataset's card.
-	About() About
-}
 
 // Options say how a dataset is read. The zero value reads all of it and stops at the first broken row.
 type Options struct {

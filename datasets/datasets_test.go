@@ -326,7 +326,7 @@ func read(t *testing.T, path string, options datasets.Options) []*episode.Task {
 	return collect(t, open(t, path, options))
 }
 
-func open(t *testing.T, path string, options datasets.Options) datasets.Source {
+func open(t *testing.T, path string, options datasets.Options) *datasets.Source {
 	t.Helper()
 	source, err := datasets.Open(path, options)
 	if err != nil {
@@ -335,7 +335,7 @@ func open(t *testing.T, path string, options datasets.Options) datasets.Source {
 	return source
 }
 
-func collect(t *testing.T, source datasets.Source) []*episode.Task {
+func collect(t *testing.T, source *datasets.Source) []*episode.Task {
 	t.Helper()
 	var tasks []*episode.Task
 	for task, err := range source.Tasks(t.Context()) {

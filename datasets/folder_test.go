@@ -59,7 +59,7 @@ func jsonlOf(prompts []string) string {
 	return out.String()
 }
 
-func prompts(t *testing.T, source datasets.Source) string {
+func prompts(t *testing.T, source *datasets.Source) string {
 	t.Helper()
 	var all []string
 	for row, task := range collect(t, source) {

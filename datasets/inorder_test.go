@@ -65,7 +65,7 @@ func sameInOrder(t *testing.T, path string, options datasets.Options) {
 	}
 	var now *told
 	options.SkipBadRows, options.OnSkip = true, func(bad *datasets.RowError) { now.wrong = append(now.wrong, bad.Error()) }
-	read := func(tasks func(datasets.Source) iter.Seq2[*episode.Task, error]) *told {
+	read := func(tasks func(*datasets.Source) iter.Seq2[*episode.Task, error]) *told {
 		now = &told{}
 		source, err := datasets.Open(path, options)
 		if err != nil {
@@ -81,9 +81,9 @@ func sameInOrder(t *testing.T, path string, options datasets.Options) {
 		}
 		return now
 	}
-	played := read(func(source datasets.Source) iter.Seq2[*episode.Task, error] { return source.Tasks(t.Context()) })
+	played := read(func(source *datasets.Source) iter.Seq2[*episode.Task, error] { return source.Tasks(t.Context()) })
 	slices.SortFunc(played.tasks, func(a, b *episode.Task) int { return cmp.Compare(a.Row, b.Row) })
-	ordered := read(func(source datasets.Source) iter.Seq2[*episode.Task, error] { return source.InOrder(t.Context()) })
+	ordered := read(func(source *datasets.Source) iter.Seq2[*episode.Task, error] { return source.InOrder(t.Context()) })
 	if diff := gocmp.Diff(played, ordered, gocmp.AllowUnexported(told{})); diff != "" {
 		t.Errorf("what is read in the order of the dataset differs (-want +got):\n%s", diff)
 	}

@@ -118,12 +118,11 @@ func invalidUTF8(text []byte) int {
 		return -1
 	}
 	at := 0
-	for utf8.FullRune(text[at:]) {
+	for {
 		r, size := utf8.DecodeRune(text[at:])
 		if r == utf8.RuneError && size == 1 {
-			break
+			return at
 		}
 		at += size
 	}
-	return at
 }

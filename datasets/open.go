@@ -28,10 +28,10 @@ type piece struct {
 //
 // Of a directory the files of one format below it are read, in the order of their names. In a Hugging Face dataset folder
 // they belong to subsets and splits, by the configs of its README.md or by their usual names.
-func Open(path string, options Options) (Source, error) { return OpenAll([]string{path}, options) }
+func Open(path string, options Options) (*Source, error) { return OpenAll([]string{path}, options) }
 
 // OpenAll makes one dataset of several, in their order. Rows are counted through all of them.
-func OpenAll(paths []string, options Options) (Source, error) {
+func OpenAll(paths []string, options Options) (*Source, error) {
 	name := strings.Join(paths, ", ")
 	chosen, err := options.Choice.parse(options.MaxTasks)
 	switch {
@@ -45,7 +45,7 @@ func OpenAll(paths []string, options Options) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dataset %s: %w", name, err)
 	}
-	s := &source{name: name, options: options, choice: chosen}
+	s := &Source{name: name, options: options, choice: chosen}
 	var wrong []error
 	for _, path := range paths {
 		pieces, card, err := find(path, options)
@@ -142,8 +142,9 @@ func filePieces(paths []string, base string) ([]piece, error) {
 	return pieces, errors.Join(wrong...)
 }
 
-// Digest covers the pieces in their order, with their names where there can be several.
-func (s *source) Digest(ctx context.Context) (string, error) {
+// Digest is "sha256:" and the hexadecimal SHA-256 of the file's bytes as they lie on disk, compressed or not; of
+// several files, of their names and digests in order.
+func (s *Source) Digest(ctx context.Context) (string, error) {
 	if !s.named {
 		return s.pieces[0].digest(ctx)
 	}
@@ -171,7 +172,8 @@ type FileInfo struct {
 	Guessed bool   `json:"guessed,omitempty"` // by its content: the name does not say
 }
 
-func (s *source) About() About {
+// About returns the files that are read, and the dataset's card.
+func (s *Source) About() About {
 	about := About{Card: s.card}
 	for _, p := range s.pieces {
 		_, file := formats[p.format]

@@ -25,7 +25,7 @@ type plan struct {
 }
 
 // ready draws the order once: each row is read for it.
-func (s *source) ready(ctx context.Context) (*plan, error) {
+func (s *Source) ready(ctx context.Context) (*plan, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.plan != nil {
@@ -55,7 +55,7 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 }
 
 // planned streams the tasks of the plan in the order of the dataset, in which they are found one after the other.
-func (s *source) planned(ctx context.Context) iter.Seq2[readRow, error] {
+func (s *Source) planned(ctx context.Context) iter.Seq2[readRow, error] {
 	return sequence(func(yield func(readRow) bool) error {
 		p, err := s.ready(ctx)
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *source) planned(ctx context.Context) iter.Seq2[readRow, error] {
 }
 
 // reordered reads the tasks of the plan, keeps them in scratch, and yields them in the plan's order.
-func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
+func (s *Source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	return sequence(func(yield func(*episode.Task) bool) error {
 		p, err := s.ready(ctx)
 		if err != nil {

@@ -9,14 +9,19 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-func (s *source) Tasks(ctx context.Context) iter.Seq2[*episode.Task, error] {
+// Tasks streams the chosen tasks, always in the same order and with the same ids. The first error ends the iteration: a
+// *RowError for a broken row (unless Options.SkipBadRows), another error for a dataset that cannot be read, is empty or has
+// no chosen task, or for a context that ended. Only a hash of each id stays in memory, and with a shuffle or a stratified sample
+// some 20 bytes of each task, whose rows lie in scratch space meanwhile (see Choice.Scratch).
+func (s *Source) Tasks(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	if s.choice.ordered() {
 		return s.reordered(ctx)
 	}
 	return s.InOrder(ctx)
 }
 
-func (s *source) InOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
+// InOrder streams the same tasks in the order of the dataset, which needs no scratch space.
+func (s *Source) InOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	reads := s.stream(ctx)
 	if s.choice.ordered() {
 		reads = s.planned(ctx)
@@ -46,7 +51,7 @@ func sequence[T any](run func(yield func(T) bool) error) iter.Seq2[T, error] {
 }
 
 // kept streams the tasks that where and part leave.
-func (s *source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error] {
+func (s *Source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error] {
 	return sequence(func(yield func(readRow) bool) error {
 		if err := s.knowsNames(ctx); err != nil {
 			return err
@@ -85,7 +90,7 @@ func (s *source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error]
 }
 
 // knowsNames refuses a condition about a name that no row has. Most often the first row has them all.
-func (s *source) knowsNames(ctx context.Context) error {
+func (s *Source) knowsNames(ctx context.Context) error {
 	if s.choice.condition == nil || s.knows.Load() {
 		return nil
 	}
@@ -108,7 +113,7 @@ func (s *source) knowsNames(ctx context.Context) error {
 }
 
 // stream yields chosen tasks as they are read.
-func (s *source) stream(ctx context.Context) iter.Seq2[readRow, error] {
+func (s *Source) stream(ctx context.Context) iter.Seq2[readRow, error] {
 	return sequence(func(yield func(readRow) bool) error {
 		left := tally{}
 		at := 0
@@ -141,7 +146,7 @@ func (s *source) stream(ctx context.Context) iter.Seq2[readRow, error] {
 	})
 }
 
-func (s *source) report(steps []Step) {
+func (s *Source) report(steps []Step) {
 	if s.options.OnChosen != nil {
 		s.options.OnChosen(slices.Clone(steps))
 	}

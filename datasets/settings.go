@@ -64,7 +64,7 @@ func (s Settings) Choice(seed uint64, scratch string) Choice {
 func (s Settings) Validate() error { return s.Choice(0, "").Validate(s.MaxTasks) }
 
 // Open opens the dataset, with options for what the section does not say, and returns the digest of its mapping, too.
-func (s Settings) Open(options Options) (_ Source, mapping string, err error) {
+func (s Settings) Open(options Options) (_ *Source, mapping string, err error) {
 	options.MaxTasks, options.Shape, options.Subset, options.Split = s.MaxTasks, s.Shape, s.Subset, s.Split
 	if s.Map != "" {
 		if options.Map, err = LoadMapping(s.Map); err != nil {

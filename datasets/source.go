@@ -28,8 +28,9 @@ type row struct {
 	broken string // reason; text is not set then
 }
 
-// source plays the rows of any format through the mapping and the row decoder.
-type source struct {
+// Source is an opened dataset. It holds no file between calls and may be used from several goroutines; every pass
+// reads the dataset anew.
+type Source struct {
 	name    string
 	pieces  []piece
 	named   bool // the digest covers the names of the pieces
@@ -52,7 +53,7 @@ type readRow struct {
 }
 
 // usable streams the rows that are tasks, and passes on the others.
-func (s *source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readRow, error] {
+func (s *Source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readRow, error] {
 	return sequence(func(yield func(readRow) bool) error {
 		ids := idSet{}
 		position, tasks := 0, 0
@@ -89,7 +90,7 @@ func (s *source) usable(ctx context.Context, skip func(row, int, string) error) 
 
 // read yields the rows in their order. It decodes many at a time on all processors, while it hands on those before them and reads
 // the next, as the user waits while a dataset is read before a run begins.
-func (s *source) read() iter.Seq2[readRow, error] {
+func (s *Source) read() iter.Seq2[readRow, error] {
 	const mostRows, mostBytes = 512, 512 << 10
 	return sequence(func(yield func(readRow) bool) error {
 		var rows, decoding []readRow
@@ -129,14 +130,14 @@ func (s *source) read() iter.Seq2[readRow, error] {
 	})
 }
 
-func (s *source) decode(rows []readRow) {
+func (s *Source) decode(rows []readRow) {
 	for i := range rows {
 		rows[i].task, rows[i].wrong = s.task(rows[i].row)
 	}
 }
 
 // ended is the error of a context that ended; nil while it has not.
-func (s *source) ended(ctx context.Context) error {
+func (s *Source) ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
@@ -144,7 +145,7 @@ func (s *source) ended(ctx context.Context) error {
 }
 
 // skip passes a broken row on, or returns it as the error that it is.
-func (s *source) skip(r row, position int, reason string) error {
+func (s *Source) skip(r row, position int, reason string) error {
 	bad := &RowError{File: r.file, Line: r.line, Row: position, Reason: reason, unit: r.unit}
 	if !s.options.SkipBadRows {
 		return bad
@@ -159,7 +160,7 @@ func (s *source) skip(r row, position int, reason string) error {
 func passedOn(row, int, string) error { return nil }
 
 // task turns one row into a task, or says what is wrong with it.
-func (s *source) task(r row) (*episode.Task, problems) {
+func (s *Source) task(r row) (*episode.Task, problems) {
 	fields, broken := r.fields()
 	if broken != "" {
 		return nil, problems{broken}

@@ -48,7 +48,7 @@ type opened struct {
 	File     File
 	Logger   *slog.Logger
 	Registry *registry.Registry
-	Source   datasets.Source
+	Source   *datasets.Source
 	opening  func() error // waits until Backend is open; nil before that is begun
 	Backend  *OpenBackend
 	parts    experimentParts
