@@ -18,6 +18,9 @@ type said struct {
 // play makes a task of a conversation: the user's messages become the prompt, and the assistant's turns the reference solution.
 // Results of its tools are dropped, as the tools run again.
 func (b *builder) play(turns []said) {
+	if len(b.wrong) > 0 {
+		return
+	}
 	var users []map[string]any
 	var gold []episode.Step
 	var unread error
@@ -76,27 +79,30 @@ func (b *builder) play(turns []said) {
 	b.set("gold", gold)
 }
 
+// turns reads a list of turns, each of which is an object.
+func (b *builder) turns(name string, list json.RawMessage, read func(at string, c columns) said) (turns []said) {
+	items, err := elements(structured(list))
+	if err != nil {
+		b.wrong.addf("%s: %v of turns", name, err)
+	}
+	for i, each := range items {
+		c, err := columnsIn(each)
+		if err != nil {
+			b.wrong.addf("%s: %v", item(name, i), err)
+			continue
+		}
+		turns = append(turns, read(item(name, i), c))
+	}
+	return turns
+}
+
 // chatFields takes messages as OpenAI's API has them.
 func chatFields(b *builder, c columns) {
 	name := "messages"
 	if !c.has(name) && c.has("prompt") && kindOf(structured(c["prompt"])) == "a list" {
 		name = "prompt"
 	}
-	items, err := elements(structured(c[name]))
-	if err != nil {
-		b.wrong.addf("messages: %v of chat messages", err)
-		return
-	}
-	var turns []said
-	for i, item := range items {
-		message, err := columnsIn(item)
-		if err != nil {
-			b.wrong.addf("messages[%d]: %v", i, err)
-			return
-		}
-		turns = append(turns, b.chatTurn(fmt.Sprintf("messages[%d]", i), message))
-	}
-	b.play(turns)
+	b.play(b.turns("messages", c[name], b.chatTurn))
 	b.copy(c, "id")
 }
 
@@ -136,34 +142,7 @@ var speakers = map[string]string{
 }
 
 func hermesFields(b *builder, c columns) {
-	items, err := elements(structured(c["conversations"]))
-	if err != nil {
-		b.wrong.addf("conversations: %v", err)
-		return
-	}
-	var turns []said
-	for i, item := range items {
-		one, err := columnsIn(item)
-		if err != nil {
-			b.wrong.addf("conversations[%d]: %v with from and value", i, err)
-			return
-		}
-		role, known := speakers[one.text("from")]
-		if !known {
-			b.wrong.addf("conversations[%d]: from is %q, want system, human, gpt or tool", i, one.text("from"))
-			return
-		}
-		turn := said{Message: episode.Message{Role: role, Content: one.text("value")}}
-		switch {
-		case role == "assistant":
-			turn.read()
-		case role == "system" && strings.Contains(turn.Content, "<tools>"):
-			// Written for the tools of that run: the agent has other tools, and its server shows them.
-			b.note("system", "left out: it lists the tools of the run that the conversation is of")
-			turn.Content = ""
-		}
-		turns = append(turns, turn)
-	}
+	turns := b.turns("conversations", c["conversations"], b.hermesTurn)
 	if text := c.text("system"); text != "" && (len(turns) == 0 || turns[0].Role != "system") {
 		b.set("system", text)
 	}
@@ -174,6 +153,23 @@ func hermesFields(b *builder, c columns) {
 		}
 	}
 	b.copy(c, "id")
+}
+
+func (b *builder) hermesTurn(at string, c columns) said {
+	role, known := speakers[c.text("from")]
+	if !known {
+		b.wrong.addf("%s: from is %q, want system, human, gpt or tool", at, c.text("from"))
+	}
+	turn := said{Message: episode.Message{Role: role, Content: c.text("value")}}
+	switch {
+	case role == "assistant":
+		turn.read()
+	case role == "system" && strings.Contains(turn.Content, "<tools>"):
+		// Written for the tools of that run: the agent has other tools, and its server shows them.
+		b.note("system", "left out: it lists the tools of the run that the conversation is of")
+		turn.Content = ""
+	}
+	return turn
 }
 
 // read takes a turn apart: <think>, <tool_call> and the rest.
