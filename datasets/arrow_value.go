@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"trajgen/pipeline/episode"
 )
 
 // arrowRow encodes the values of a row as JSON, in the same forms as those of Parquet (see parquetScalar): values without a JSON
@@ -33,7 +35,7 @@ func (r *arrowRow) object(fields []arrow.Field, columns []arrow.Array, i int) (j
 			list = append(list, member{field.Name, value})
 		}
 	}
-	return joined(list), nil
+	return episode.Object(list), nil
 }
 
 // value encodes one value; nil when it is null. It looks through dictionaries, runs and extensions for the value itself: a type
@@ -107,7 +109,7 @@ func (r *arrowRow) list(list array.ListLike, i int) (json.RawMessage, error) {
 		}
 		items = append(items, item)
 	}
-	return encode(items)
+	return episode.JSON(items)
 }
 
 // entries makes an object of a map. Keys that are not strings are written as text; null values are left out as everywhere.
@@ -133,7 +135,7 @@ func (r *arrowRow) entries(entries *array.Map, i int) (json.RawMessage, error) {
 			list = append(list, member{keyText(key), value})
 		}
 	}
-	return joined(list), nil
+	return episode.Object(list), nil
 }
 
 // arrowScalar writes one value that is not null and holds no others.
@@ -165,7 +167,7 @@ func arrowScalar(values arrow.Array, i int) (json.RawMessage, error) {
 		if int64(long/unit) != count {
 			return nil, fmt.Errorf("a duration of %d times %s", count, unit)
 		}
-		return encode(long.String())
+		return episode.JSON(long.String())
 	}
-	return encode(values.GetOneForMarshal(i)) // booleans, whole numbers, dates and intervals
+	return episode.JSON(values.GetOneForMarshal(i)) // booleans, whole numbers, dates and intervals
 }

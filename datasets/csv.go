@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"trajgen/pipeline/episode"
 )
 
 // maxColumns bounds the header of a table, and with it what each of its rows costs.
@@ -127,7 +129,7 @@ func cellObject(names, cells []string) (object json.RawMessage, broken string) {
 		}
 		list = append(list, member{names[i], value})
 	}
-	return joined(list), ""
+	return episode.Object(list), ""
 }
 
 // tabs reads records of cells with tabs between them, as a csv.Reader does those with commas. Some writers of such files

@@ -90,10 +90,10 @@ func (k keys[T]) read(p *problems, to *T, at string, value json.RawMessage) (giv
 		return nil, false
 	}
 	for _, entry := range entries {
-		given = append(given, entry.name)
-		inner := at + "." + entry.name
-		if read, known := k[entry.name]; known {
-			read(p, to, inner, entry.value)
+		given = append(given, entry.Name)
+		inner := at + "." + entry.Name
+		if read, known := k[entry.Name]; known {
+			read(p, to, inner, entry.Value)
 		} else {
 			p.addf("%s: unknown key (have %s)", inner, k)
 		}
@@ -129,12 +129,12 @@ func decode(fields, metadata []member) (*episode.Task, problems) {
 	var wrong problems
 	mapped := metadata != nil
 	for _, field := range fields {
-		read, known := taskFields[field.name]
+		read, known := taskFields[field.Name]
 		switch {
 		case !known:
 			metadata = append(metadata, field)
-		case string(field.value) != `""`:
-			read(&wrong, task, field.name, field.value)
+		case string(field.Value) != `""`:
+			read(&wrong, task, field.Name, field.Value)
 		}
 	}
 	checkTask(&wrong, task)
@@ -146,7 +146,7 @@ func decode(fields, metadata []member) (*episode.Task, problems) {
 	}
 	if task.ID == "" && len(wrong) == 0 {
 		if mapped && task.Metadata != nil {
-			fields = append(slices.Clone(fields), member{name: "metadata", value: task.Metadata})
+			fields = append(slices.Clone(fields), member{Name: "metadata", Value: task.Metadata})
 		}
 		if task.ID, err = contentID(fields); err != nil {
 			wrong.addf("content hash: %v", err)
@@ -205,16 +205,16 @@ func variables(p *problems, at string, value json.RawMessage) map[string]string 
 	}
 	variables := make(map[string]string, len(entries))
 	for _, entry := range entries {
-		text, err := asText(entry.value)
+		text, err := asText(entry.Value)
 		switch {
 		case err != nil:
-			p.addf("%s: %s is %v", at, entry.name, err)
-		case entry.name == "" || strings.ContainsAny(entry.name, "=\x00"):
-			p.addf("%s: %q cannot be the name of a variable", at, entry.name)
+			p.addf("%s: %s is %v", at, entry.Name, err)
+		case entry.Name == "" || strings.ContainsAny(entry.Name, "=\x00"):
+			p.addf("%s: %q cannot be the name of a variable", at, entry.Name)
 		case strings.ContainsRune(text, 0):
-			p.addf("%s: the value of %s holds a NUL character", at, entry.name)
+			p.addf("%s: the value of %s holds a NUL character", at, entry.Name)
 		}
-		variables[entry.name] = text
+		variables[entry.Name] = text
 	}
 	return variables
 }

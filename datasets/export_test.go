@@ -8,9 +8,3 @@ var (
 	AsString  = asString
 	Object    = canonical
 )
-
-// Member is an entry of an object.
-type Member = member
-
-func (m Member) Name() string  { return m.name }
-func (m Member) Value() []byte { return m.value }

@@ -28,19 +28,19 @@ func fileMap(p *problems, at string, value json.RawMessage, clean func(string) (
 	}
 	files := make(episode.Files, len(entries))
 	for _, entry := range entries {
-		name, err := clean(entry.name)
+		name, err := clean(entry.Name)
 		if err != nil {
-			p.addf("%s: path %q %v", at, entry.name, err)
+			p.addf("%s: path %q %v", at, entry.Name, err)
 			continue
 		}
 		if _, taken := files[name]; taken {
 			p.addf("%s: %q is there twice", at, name)
 		}
 		var file episode.File
-		if text, ok := asString(entry.value); ok {
+		if text, ok := asString(entry.Value); ok {
 			file = episode.File(text)
-		} else if err := file.UnmarshalJSON(entry.value); err != nil {
-			p.addf("%s: %q: %v", at, entry.name, err)
+		} else if err := file.UnmarshalJSON(entry.Value); err != nil {
+			p.addf("%s: %q: %v", at, entry.Name, err)
 		}
 		files[name] = file
 	}

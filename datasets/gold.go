@@ -63,10 +63,7 @@ func readGoldCommand(p *problems, t *episode.Task, at string, value json.RawMess
 	goldKeys.read(p, &gold, at, value)
 	blank := strings.TrimSpace(gold.answer) == ""
 	if strings.TrimSpace(gold.command) != "" {
-		arguments, err := encode(map[string]string{"command": gold.command})
-		if err != nil {
-			p.addf("%s.command: %v", at, err)
-		}
+		arguments := episode.MustJSON(map[string]string{"command": gold.command})
 		t.Gold = append(t.Gold, episode.Step{Calls: []episode.GoldCall{{Name: "terminal", Arguments: arguments}}})
 		if blank {
 			gold.answer = defaultAnswer

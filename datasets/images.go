@@ -116,20 +116,12 @@ func (b *builder) withImages(prompt, images json.RawMessage) json.RawMessage {
 				content = append(content, map[string]any{"type": "text", "text": text})
 			}
 		}
-		made, err := json.Marshal(map[string]any{"role": "user", "content": content})
-		if err != nil { // not of texts
-			panic(err)
-		}
-		messages[i] = made
+		messages[i] = episode.MustJSON(map[string]any{"role": "user", "content": content})
 	}
 	if len(list) > 0 {
 		b.wrong.addf("images: the prompt has no %s for %d of them", imageMark, len(list))
 	}
-	made, err := json.Marshal(messages)
-	if err != nil { // of JSON
-		panic(err)
-	}
-	return made
+	return episode.MustJSON(messages)
 }
 
 // imageURL is an image of the column images as a data URL: of {bytes, path}, as Hugging Face's datasets have it, or a data URL itself.

@@ -13,16 +13,14 @@ import (
 	"unicode/utf8"
 
 	gojson "github.com/goccy/go-json"
+
+	"trajgen/pipeline/episode"
 )
 
-// member is one entry of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
+// The functions below parse text that json.Valid has accepted.
 
-// The functions below parse text that json.Valid has accepted. A dataset is read before a run begins, while the user waits:
-// goccy/go-json splits objects and reads strings in a third of the time that encoding/json takes.
+// member is one entry of a JSON object.
+type member = episode.Member
 
 // members splits an object into its entries, in their order. An entry that is null counts as absent; one that is there
 // twice is an error, as it is unclear which was meant. Errors read well after "the row is" and after "verify:".
@@ -30,46 +28,15 @@ func members(object json.RawMessage) ([]member, error) {
 	if kind := kindOf(object); kind != "an object" {
 		return nil, fmt.Errorf("%s, want an object", kind)
 	}
-	decoder := gojson.NewDecoder(bytes.NewReader(object))
-	if _, err := decoder.Token(); err != nil {
-		return nil, err
-	}
-	var list []member
+	list, err := episode.Members(object)
 	seen := map[string]bool{}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return nil, err
+	for _, m := range list {
+		if seen[m.Name] {
+			return nil, fmt.Errorf("an object with the key %q twice", m.Name)
 		}
-		m := member{name: name.(string)}
-		if err := decoder.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		if seen[m.name] {
-			return nil, fmt.Errorf("an object with the key %q twice", m.name)
-		}
-		seen[m.name] = true
-		if !isNull(m.value) {
-			list = append(list, m)
-		}
+		seen[m.Name] = true
 	}
-	return list, nil
-}
-
-// joined is an object of these entries as they are, in their order.
-func joined(list []member) json.RawMessage {
-	out := json.RawMessage{'{'}
-	for i, m := range list {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		name, err := encode(m.name)
-		if err != nil {
-			panic(err) // every string has a form in JSON
-		}
-		out = append(append(append(out, name...), ':'), m.value...)
-	}
-	return append(out, '}')
+	return slices.DeleteFunc(list, func(m member) bool { return isNull(m.Value) }), err
 }
 
 // canonical puts members together in the form that is hashed: keys sorted at every depth, no white space, numbers untouched;
@@ -77,16 +44,16 @@ func joined(list []member) json.RawMessage {
 func canonical(list []member, nulls bool) (json.RawMessage, error) {
 	values := make(map[string]any, len(list))
 	for _, m := range list {
-		value, err := decodeAny(m.value)
+		value, err := decodeAny(m.Value)
 		if err != nil {
 			return nil, err
 		}
 		if !nulls {
 			value = withoutNulls(value)
 		}
-		values[m.name] = value
+		values[m.Name] = value
 	}
-	return encode(values)
+	return episode.JSON(values)
 }
 
 // elements splits a list into its items.
@@ -268,17 +235,6 @@ func withoutNulls(value any) any {
 	return value
 }
 
-// encode is json.Marshal without the escapes for HTML, so that code in texts stays readable and short.
-func encode(value any) (json.RawMessage, error) {
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
-}
-
 // keyText is a key of a map as an object has it.
 func keyText(key json.RawMessage) string {
 	if text, ok := asString(key); ok {
@@ -291,12 +247,12 @@ func utf8Text(text string) (json.RawMessage, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("invalid UTF-8 at byte %d", invalidUTF8([]byte(text))+1)
 	}
-	return encode(text)
+	return episode.JSON(text)
 }
 
 func bytesOrText(raw []byte) (json.RawMessage, error) {
 	if utf8.Valid(raw) {
-		return encode(string(raw))
+		return episode.JSON(string(raw))
 	}
-	return encode(map[string][]byte{"base64": raw})
+	return episode.JSON(map[string][]byte{"base64": raw})
 }

@@ -85,7 +85,7 @@ func sameAsStandard(t *testing.T, text string) bool {
 		if string(value) == "null" {
 			continue
 		}
-		if len(list) == 0 || list[0].Name() != name || !bytes.Equal(list[0].Value(), value) {
+		if len(list) == 0 || list[0].Name != name || !bytes.Equal(list[0].Value, value) {
 			t.Fatalf("%q: got %v, want %q: %s next", text, list, name, value)
 		}
 		sameItems(t, value)

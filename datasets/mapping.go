@@ -14,6 +14,8 @@ import (
 	"text/template"
 
 	"go.yaml.in/yaml/v3"
+
+	"trajgen/pipeline/episode"
 )
 
 // jsonTag marks a string of a mapping whose rendered text is JSON: !json '{{json .steps}}'.
@@ -163,7 +165,7 @@ func (m *Mapping) parseFields(node *yaml.Node) (wrong []error) {
 				wrong = append(wrong, fmt.Errorf("line %d: %s: %w", leaf.Line, key.Value, err))
 			}
 			// Keys must differ before they are rendered, too; what they render to is looked at in each row.
-			return encode(leaf.Value)
+			return episode.JSON(leaf.Value)
 		})
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", key.Value, err))
@@ -191,11 +193,11 @@ func (m *Mapping) parseTemplate(leaf *yaml.Node) error {
 func (m *Mapping) apply(source []member) (fields, metadata []member, wrong problems) {
 	data := make(map[string]any, len(source))
 	for _, entry := range source {
-		value, err := decodeAny(entry.value)
+		value, err := decodeAny(entry.Value)
 		if err != nil {
-			return nil, nil, problems{fmt.Sprintf("%s: %v", entry.name, err)}
+			return nil, nil, problems{fmt.Sprintf("%s: %v", entry.Name, err)}
 		}
-		data[entry.name] = withoutNulls(value)
+		data[entry.Name] = withoutNulls(value)
 	}
 	text := func(leaf *yaml.Node) (json.RawMessage, error) { return m.render(leaf, data) }
 	build := func(mapping *yaml.Node) []member {
@@ -212,11 +214,11 @@ func (m *Mapping) apply(source []member) (fields, metadata []member, wrong probl
 	}
 	fields, metadata = build(m.fields), build(m.metadata)
 	for _, entry := range source {
-		kept := !m.mentioned[entry.name]
+		kept := !m.mentioned[entry.Name]
 		if m.keepOnly {
-			kept = slices.Contains(m.keep, entry.name)
+			kept = slices.Contains(m.keep, entry.Name)
 		}
-		if kept && !slices.ContainsFunc(metadata, func(m member) bool { return m.name == entry.name }) {
+		if kept && !slices.ContainsFunc(metadata, func(m member) bool { return m.Name == entry.Name }) {
 			metadata = append(metadata, entry)
 		}
 	}
@@ -239,7 +241,7 @@ func (m *Mapping) render(leaf *yaml.Node, data map[string]any) (json.RawMessage,
 		}
 	}
 	if leaf.ShortTag() != jsonTag {
-		return encode(text)
+		return episode.JSON(text)
 	}
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("null"), nil

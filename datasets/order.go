@@ -257,7 +257,7 @@ func newScratch(dir string) (*scratch, error) {
 }
 
 func (s *scratch) put(task *episode.Task) error {
-	data, err := encode(task)
+	data, err := episode.JSON(task)
 	if err == nil {
 		_, err = s.out.Write(data)
 	}

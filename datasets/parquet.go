@@ -10,6 +10,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	pqformat "github.com/parquet-go/parquet-go/format"
+
+	"trajgen/pipeline/episode"
 )
 
 // parquetBatch is how many rows are decoded at a time: rows of agent tasks are large, and pages are read lazily.
@@ -194,7 +196,7 @@ func (c *parquetColumn) object(runs parquetRuns) (json.RawMessage, error) {
 		}
 		list = append(list, member{field.name, value})
 	}
-	return joined(list), nil
+	return episode.Object(list), nil
 }
 
 // value makes JSON of a node with all its repetitions; nil when it is not there.
@@ -241,7 +243,7 @@ func (c *parquetColumn) items(runs parquetRuns, item func(parquetRuns) (json.Raw
 		}
 		list = append(list, value)
 	}
-	return encode(list)
+	return episode.JSON(list)
 }
 
 // entries makes an object of the repeated node of a MAP. Keys that are not strings are written as text; null values are left
@@ -264,7 +266,7 @@ func (c *parquetColumn) entries(runs parquetRuns) (json.RawMessage, error) {
 			list = append(list, member{keyText(key), value})
 		}
 	}
-	return joined(list), nil
+	return episode.Object(list), nil
 }
 
 // repetitions divides the runs of a repeated node.

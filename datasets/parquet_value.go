@@ -14,6 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 	pqformat "github.com/parquet-go/parquet-go/format"
+
+	"trajgen/pipeline/episode"
 )
 
 // parquetScalar writes one value that is not null as JSON. It goes by the logical type, which also stands for the older
@@ -31,7 +33,7 @@ func parquetScalar(logical any, v parquet.Value) (json.RawMessage, error) {
 	case *pqformat.DecimalType:
 		return decimalText(unscaled(v), int(logical.Scale))
 	case *pqformat.DateType:
-		return encode(time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly))
+		return episode.JSON(time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly))
 	case *pqformat.TimeType:
 		return encodeClock(integer(v), unitOf(logical.Unit))
 	case *pqformat.TimestampType:
@@ -41,21 +43,21 @@ func parquetScalar(logical any, v parquet.Value) (json.RawMessage, error) {
 			break
 		}
 		if v.Kind() == parquet.Int32 {
-			return encode(v.Uint32())
+			return episode.JSON(v.Uint32())
 		}
-		return encode(v.Uint64())
+		return episode.JSON(v.Uint64())
 	case *pqformat.UUIDType:
 		raw := v.ByteArray()
 		if len(raw) != 16 {
 			return nil, fmt.Errorf("a UUID of %d bytes", len(raw))
 		}
-		return encode(fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
+		return episode.JSON(fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
 	}
 	switch v.Kind() {
 	case parquet.Boolean:
-		return encode(v.Boolean())
+		return episode.JSON(v.Boolean())
 	case parquet.Int32, parquet.Int64:
-		return encode(integer(v))
+		return episode.JSON(integer(v))
 	case parquet.Int96:
 		return encodeInt96(v.Int96())
 	case parquet.Float:
@@ -98,22 +100,22 @@ func decimalText(unscaled *big.Int, scale int) (json.RawMessage, error) {
 func encodeFloat(number float64, bits int) (json.RawMessage, error) {
 	switch {
 	case math.IsNaN(number):
-		return encode("NaN")
+		return episode.JSON("NaN")
 	case math.IsInf(number, 1):
-		return encode("Infinity")
+		return episode.JSON("Infinity")
 	case math.IsInf(number, -1):
-		return encode("-Infinity")
+		return episode.JSON("-Infinity")
 	case bits == 32:
-		return encode(float32(number)) // the shortest decimal that is this float32
+		return episode.JSON(float32(number)) // the shortest decimal that is this float32
 	}
-	return encode(number)
+	return episode.JSON(number)
 }
 
 func encodeClock(count int64, unit time.Duration) (json.RawMessage, error) {
 	if count < 0 || count > int64(24*time.Hour/unit) {
 		return nil, fmt.Errorf("a time of day of %d times %s", count, unit)
 	}
-	return encode(time.Unix(0, 0).UTC().Add(time.Duration(count) * unit).Format("15:04:05.999999999"))
+	return episode.JSON(time.Unix(0, 0).UTC().Add(time.Duration(count) * unit).Format("15:04:05.999999999"))
 }
 
 func encodeInstant(count int64, unit time.Duration) (json.RawMessage, error) {
@@ -129,7 +131,7 @@ func encodeTime(instant time.Time) (json.RawMessage, error) {
 	if year := instant.Year(); year < 0 || year > 9999 {
 		return nil, fmt.Errorf("a timestamp in the year %d", year)
 	}
-	return encode(instant.Format(time.RFC3339Nano))
+	return episode.JSON(instant.Format(time.RFC3339Nano))
 }
 
 // encodeInt96 reads the timestamps of old Spark and Impala: nanoseconds of a day, and the Julian day.

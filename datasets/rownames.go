@@ -86,7 +86,7 @@ func stratumOf(values map[string]any, field string) (string, bool) {
 	if text, isText := value.(string); isText {
 		return text, text != ""
 	}
-	encoded, err := encode(value)
+	encoded, err := episode.JSON(value)
 	if err != nil || string(encoded) == "[]" || string(encoded) == "null" {
 		return "", false
 	}

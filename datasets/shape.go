@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // OwnShape names the rows that Fields describes, so that none is taken for another tool's.
@@ -81,7 +83,7 @@ func columnsIn(object json.RawMessage) (columns, error) {
 func columnsOf(entries []member) columns {
 	c := make(columns, len(entries))
 	for _, entry := range entries {
-		c[entry.name] = entry.value
+		c[entry.Name] = entry.Value
 	}
 	return c
 }
@@ -94,12 +96,7 @@ type builder struct {
 }
 
 func (b *builder) set(field string, value any) {
-	encoded, err := encode(value)
-	if err != nil {
-		b.wrong.addf("%s: %v", field, err)
-		return
-	}
-	b.fields = append(b.fields, member{field, encoded})
+	b.fields = append(b.fields, member{field, episode.MustJSON(value)})
 }
 
 // copy takes a column over as the field of that name.
@@ -149,13 +146,9 @@ func (o Options) shaped(row []member) (fields, metadata []member, wrong problems
 	}
 	metadata = slices.Clone(row)
 	b.note("name", "%s", name)
-	said, err := encode(b.notes)
-	if err != nil {
-		return nil, nil, problems{err.Error()}
-	}
 	key := "shape"
 	for c[key] != nil {
 		key = "trajgen_" + key
 	}
-	return b.fields, append(metadata, member{key, said}), nil
+	return b.fields, append(metadata, member{key, episode.MustJSON(b.notes)}), nil
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // isSWE tells a row of SWE-bench, or of one of the datasets that are made like it.
@@ -138,15 +140,11 @@ func (b *builder) sweVerify(c columns, base string) {
 	b.note("judged", "by the %d tests that are named, with %s", named, runner)
 	var script strings.Builder
 	fmt.Fprintf(&script, "BASE=%s\nfiles=(%s)\nrun_tests() { %s; }\n", base, shellWords(files), run)
-	list, err := encode(expected)
-	if err != nil {
-		b.wrong.addf("%v", err)
-	}
 	b.set("verify", map[string]any{
 		"command": `bash "$TESTS/test.sh"`, "reward": "stdout", "timeout": sweTimeout,
 		"tests": map[string]string{
 			"/tests/test.sh": sweTest, "/tests/task.sh": script.String(), "/tests/judge.py": sweJudge,
-			"/tests/test.patch": patch, "/tests/expected.json": string(list),
+			"/tests/test.patch": patch, "/tests/expected.json": string(episode.MustJSON(expected)),
 		},
 	})
 }

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"trajgen/pipeline/episode"
 )
 
 // templateFunctions are what a mapping's templates may call. The value comes last, so that calls can be piped.
 var templateFunctions = template.FuncMap{
 	"json": func(value any) (string, error) {
-		text, err := encode(value)
+		text, err := episode.JSON(value)
 		return string(text), err
 	},
 	"trim":  func(value any) string { return strings.TrimSpace(plain(value)) },

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"trajgen/pipeline/episode"
 )
 
 // yamlRows reads a top-level list of tasks. YAML cannot be streamed, so the file is held in memory, at most maxRow
@@ -152,7 +154,7 @@ func plainText(node *yaml.Node) (json.RawMessage, error) {
 	if node.ShortTag() == jsonTag {
 		return nil, fmt.Errorf("line %d: %s belongs in mapping files", node.Line, jsonTag)
 	}
-	return encode(node.Value)
+	return episode.JSON(node.Value)
 }
 
 // encodeYAML turns a node into JSON text, keys in their order. Strings, keys among them, and scalars tagged !json go
@@ -169,13 +171,13 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 				return nil, err
 			}
 		}
-		return encode(list)
+		return episode.JSON(list)
 	}
 	switch tag := node.ShortTag(); tag {
 	case "!!str", jsonTag:
 		return text(node)
 	case "!!timestamp":
-		return encode(node.Value) // a date stays as written
+		return episode.JSON(node.Value) // a date stays as written
 	case "!!null":
 		return json.RawMessage("null"), nil
 	case "!!bool":
@@ -183,7 +185,7 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 		if err := node.Decode(&value); err != nil {
 			return nil, err
 		}
-		return encode(value)
+		return episode.JSON(value)
 	case "!!int", "!!float":
 		if number := json.RawMessage(node.Value); kindOf(number) == "a number" && json.Valid(number) {
 			return number, nil
@@ -215,5 +217,5 @@ func encodeMapping(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, erro
 		}
 		list = append(list, member{keyText(name), encoded})
 	}
-	return joined(list), nil
+	return episode.Object(list), nil
 }

@@ -3,8 +3,10 @@ package model
 import (
 	"encoding/json"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // unreadable is the member that holds arguments which are no JSON object, so that the model still sees what it wrote.
@@ -25,7 +27,7 @@ func SentArguments(arguments string, ran json.RawMessage) string {
 	if mended := halves.ReplaceAllStringFunc(arguments, mendHalf); readable(mended) {
 		return mended
 	}
-	return `{"` + unreadable + `":` + string(quote(arguments)) + "}"
+	return `{"` + unreadable + `":` + string(episode.MustJSON(arguments)) + "}"
 }
 
 // The strictest limits of the parsers that servers use: Rust's nest 128 levels deep, Go's and llama.cpp's refuse numbers
@@ -34,42 +36,29 @@ const deepestArguments = 100
 
 // readable reports whether arguments are an object that every server can parse.
 func readable(arguments string) bool {
-	if !strings.HasPrefix(strings.TrimLeft(arguments, " \t\r\n"), "{") || !json.Valid([]byte(arguments)) {
+	if !strings.HasPrefix(strings.TrimLeft(arguments, " \t\r\n"), "{") || !json.Valid([]byte(arguments)) || halved(arguments) {
 		return false
 	}
-	depth := 0
-	for i := 0; i < len(arguments); i++ {
-		switch c := arguments[i]; {
-		case c == '"':
-			end := i + 1
-			for arguments[end] != '"' {
-				if arguments[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			if halved(arguments[i:end]) {
+	decoder := json.NewDecoder(strings.NewReader(arguments))
+	decoder.UseNumber()
+	for depth := 0; ; {
+		token, err := decoder.Token()
+		if err != nil { // the end, as it is valid
+			return true
+		}
+		switch token := token.(type) {
+		case json.Delim:
+			if token == '}' || token == ']' {
+				depth--
+			} else if depth++; depth > deepestArguments {
 				return false
 			}
-			i = end
-		case c == '{' || c == '[':
-			if depth++; depth > deepestArguments {
+		case json.Number:
+			if _, err := token.Float64(); err != nil {
 				return false
 			}
-		case c == '}' || c == ']':
-			depth--
-		case c == '-' || c >= '0' && c <= '9':
-			start := i
-			for i < len(arguments) && strings.IndexByte("+-.eE0123456789", arguments[i]) >= 0 {
-				i++
-			}
-			if _, err := strconv.ParseFloat(arguments[start:i], 64); err != nil {
-				return false
-			}
-			i--
 		}
 	}
-	return true
 }
 
 // halves finds escapes of surrogates, alone or in pairs, and skips other escapes such as \\.
@@ -83,15 +72,10 @@ func mendHalf(escape string) string {
 	return `\ufffd`
 }
 
-// halved reports whether a JSON string has half of a surrogate pair.
+// halved reports whether JSON has half of a surrogate pair in a string.
 func halved(text string) bool {
 	if !strings.Contains(text, `\u`) {
 		return false
 	}
-	for _, escape := range halves.FindAllString(text, -1) {
-		if mendHalf(escape) != escape {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(halves.FindAllString(text, -1), func(escape string) bool { return mendHalf(escape) != escape })
 }

@@ -3,6 +3,8 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+
+	"trajgen/pipeline/episode"
 )
 
 // details collects OpenRouter's reasoning_details. A provider wants them back unchanged, and a stream delivers them in
@@ -79,26 +81,16 @@ func (d *detail) join(fragment *detail) {
 
 // readDetail reads an object in the order of its fields; nil for anything else.
 func readDetail(raw json.RawMessage) *detail {
-	if len(raw) == 0 || raw[0] != '{' {
+	fields, err := episode.Members(raw)
+	if err != nil {
 		return nil
 	}
 	d := &detail{fields: map[string]json.RawMessage{}}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.Token()
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return nil
+	for _, field := range fields {
+		if _, twice := d.fields[field.Name]; !twice {
+			d.names = append(d.names, field.Name)
 		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil
-		}
-		key := name.(string)
-		if _, twice := d.fields[key]; !twice {
-			d.names = append(d.names, key)
-		}
-		d.fields[key] = value
+		d.fields[field.Name] = field.Value
 	}
 	return d
 }
@@ -110,14 +102,11 @@ func (d *details) list() json.RawMessage {
 	}
 	var b []byte
 	for i, entry := range d.entries {
-		b = append(b, "[,"[min(i, 1)], '{')
-		for n, name := range entry.names {
-			if n > 0 {
-				b = append(b, ',')
-			}
-			b = append(append(append(b, quote(name)...), ':'), entry.fields[name]...)
+		var fields []episode.Member
+		for _, name := range entry.names {
+			fields = append(fields, episode.Member{Name: name, Value: entry.fields[name]})
 		}
-		b = append(b, '}')
+		b = append(append(b, "[,"[min(i, 1)]), episode.Object(fields)...)
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, append(b, ']')) != nil {

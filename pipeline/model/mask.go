@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // mask removes secrets from a server's answers, in every form in which servers repeat them. It is applied to the bytes as they
@@ -50,11 +52,8 @@ func newMask(secrets []string, counts func(string) bool) *mask {
 	m := &mask{}
 	for _, secret := range all {
 		escaped, _ := json.Marshal(secret)
-		var plain bytes.Buffer // < and > as they are
-		enc := json.NewEncoder(&plain)
-		enc.SetEscapeHTML(false)
-		enc.Encode(secret)
-		inner := plain.String()[1 : plain.Len()-len("\"\n")]
+		plain := episode.MustJSON(secret) // < and > as they are
+		inner := string(plain[1 : len(plain)-1])
 		m.words = append(m.words, secret, string(escaped[1:len(escaped)-1]), inner, strings.ReplaceAll(inner, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret))
 	}
 	slices.SortFunc(m.words, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })

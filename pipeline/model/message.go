@@ -21,9 +21,7 @@ func (d *draft) note(format string, args ...any) {
 
 // keep keeps the original of a field that our message changes or leaves out.
 func (d *draft) keep(name string, value []byte) {
-	d.kept = append(d.kept, ',')
-	d.kept = append(append(append(d.kept, '"'), name...), `":`...)
-	d.kept = append(d.kept, value...)
+	d.kept = append(d.kept, episode.Member{Name: name, Value: value})
 }
 
 // raw is the kept fields as JSON, see episode.Turn.
@@ -31,7 +29,7 @@ func (d *draft) raw() string {
 	if d.kept == nil {
 		return ""
 	}
-	return "{" + strings.ToValidUTF8(string(d.kept[1:]), "\uFFFD") + "}"
+	return strings.ToValidUTF8(string(episode.Object(d.kept)), "\uFFFD")
 }
 
 // texts fills in content, refusal and reasoning.
@@ -78,8 +76,12 @@ func (t wireText) damaged(text string) bool {
 
 // keepContent keeps the content, or the refusal that took its place, unless it is kept already.
 func (d *draft) keepContent() {
+	kept := "" // these two are the first
+	if len(d.kept) > 0 {
+		kept = d.kept[0].Name
+	}
 	switch {
-	case bytes.HasPrefix(d.kept, []byte(`,"content":`)), bytes.HasPrefix(d.kept, []byte(`,"refusal":`)) && len(d.content) <= len(`""`):
+	case kept == "content", kept == "refusal" && len(d.content) <= len(`""`):
 	case len(d.content) > len(`""`):
 		d.keep("content", d.content)
 	default:
@@ -118,7 +120,7 @@ func (d *draft) finishedCalls(messages int) []episode.Call {
 		calls[i] = episode.Call{ID: c.id, Name: c.name, Arguments: c.args.String()}
 		if c.args.damaged(calls[i].Arguments) {
 			d.note("invalid characters: %s", c.name)
-			damaged = append(damaged, map[string]json.RawMessage{"name": quote(c.name), "arguments": json.RawMessage(c.args)})
+			damaged = append(damaged, map[string]json.RawMessage{"name": episode.MustJSON(c.name), "arguments": json.RawMessage(c.args)})
 		}
 	}
 	if damaged != nil {

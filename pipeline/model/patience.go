@@ -1,12 +1,13 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // text decodes a JSON string; it returns "" for anything else.
@@ -26,16 +27,7 @@ func argumentText(raw json.RawMessage) json.RawMessage {
 	if !present(raw) || raw[0] == '"' {
 		return raw
 	}
-	return quote(string(raw))
-}
-
-// quote makes a JSON string of a text.
-func quote(text string) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.Encode(text) // a text always encodes
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return episode.MustJSON(string(raw))
 }
 
 // contentPart is a part of a content that is a list.

@@ -109,7 +109,7 @@ type draft struct {
 	tokens     tokenDraft
 	service    episode.Service
 	repairs    []string
-	kept       []byte // original fields, each after a comma
+	kept       []episode.Member // original fields
 	err        *refusal
 }
 

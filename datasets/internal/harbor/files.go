@@ -2,7 +2,6 @@ package harbor
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -139,12 +138,3 @@ func sortedNames[V any](files map[string]V) []string { return slices.Sorted(maps
 
 // quote makes a text one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
-// encode is json.Marshal without the escapes for HTML.
-func encode(value any) (json.RawMessage, error) {
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return bytes.TrimSpace(buffer.Bytes()), err
-}

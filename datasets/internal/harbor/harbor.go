@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 const (
@@ -105,7 +107,7 @@ func (d *Dir) row(root *os.Root, name string) (Row, error) {
 	t := &task{files: own.FS(), left: mostBytes}
 	fields := t.fields(id)
 	if len(t.wrong) == 0 {
-		if row.Object, err = encode(fields); err != nil {
+		if row.Object, err = episode.JSON(fields); err != nil {
 			t.wrongf("%v", err)
 		}
 	}

@@ -1,10 +1,11 @@
 package rawtext
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // tools finds the tools that the model was shown. Their schemas are read when a reply first names one.
@@ -135,13 +136,7 @@ func (t *tool) encode(name, value string) string {
 func isName(text string) bool { return text == "True" || text == "False" || text == "None" }
 
 // quote writes a JSON string and leaves "<" and "&" readable.
-func quote(text string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.Encode(text) // a string always encodes
-	return strings.TrimSuffix(b.String(), "\n")
-}
+func quote(text string) string { return string(episode.MustJSON(text)) }
 
 // pairs are arguments in the order in which they were given; one that is given again takes the place of the first.
 type pairs struct {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // ToolFormats lists the names that Config.ToolFormat takes: how a model writes tool calls into its text, where no
@@ -58,7 +60,7 @@ func (f format) write(calls []call, behindText bool, before int) string {
 		if fields, ok := ordered(c.args); f.argument != "" && ok {
 			args = ""
 			for _, field := range fields {
-				args += f.argumentsOpen + fmt.Sprintf(f.argument, field.name, field.value)
+				args += f.argumentsOpen + fmt.Sprintf(f.argument, field.Name, field.Value)
 			}
 		} else if f.argument != "" {
 			head, _, _ := strings.Cut(f.call, "%[3]s")
@@ -73,26 +75,16 @@ func (f format) write(calls []call, behindText bool, before int) string {
 	return text
 }
 
-type field struct{ name, value string }
-
 // ordered takes an object apart in its order: texts as they are, all else as JSON. False when it is not an object.
-func ordered(args string) ([]field, bool) {
-	dec := json.NewDecoder(strings.NewReader(args))
-	if start, err := dec.Token(); err != nil || start != json.Delim('{') || !json.Valid([]byte(args)) {
+func ordered(args string) ([]episode.Member, bool) {
+	if !json.Valid([]byte(args)) {
 		return nil, false
 	}
-	var fields []field
-	for dec.More() {
-		name, _ := dec.Token() // of a valid object
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return nil, false
+	fields, err := episode.Members([]byte(args))
+	for i, f := range fields {
+		if text := ""; f.Value[0] == '"' && json.Unmarshal(f.Value, &text) == nil {
+			fields[i].Value = json.RawMessage(text)
 		}
-		f := field{name: name.(string), value: string(raw)}
-		if raw[0] == '"' {
-			json.Unmarshal(raw, &f.value)
-		}
-		fields = append(fields, f)
 	}
-	return fields, true
+	return fields, err == nil
 }

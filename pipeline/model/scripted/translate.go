@@ -240,15 +240,7 @@ func quote(s string) string {
 }
 
 // literal is a value as JSON, and of a text thereby also as Python: no HTML escapes, no surrogate pairs.
-func literal(value any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		panic(err) // our own structs of texts and numbers
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
+func literal(value any) string { return string(episode.MustJSON(value)) }
 
 // compact is a gold's arguments as a model would write them: an object in one line.
 func compact(raw json.RawMessage) string {
