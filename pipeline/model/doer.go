@@ -17,6 +17,8 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"trajgen/pipeline/episode"
 )
 
 const (
@@ -158,47 +160,29 @@ func (d *doer) prepare(req *http.Request, x *exchange) error {
 		return fmt.Errorf("read request body: %w", err)
 	}
 	maps.Copy(fields, x.fields)
-	req.ContentLength = 0
-	x.taped.asked(fields, x.messages, x.tools)
+	short := shortFields(fields)
+	x.taped.asked(short, x.messages, x.tools)
 	// Messages and tools may be long, and requests share the tools: they are sent without a copy.
-	parts := net.Buffers{append(appendFields(nil, fields), `,"messages":`...), x.messages}
-	if len(x.tools) == 0 {
-		parts = append(parts, []byte("]}"))
-	} else {
-		parts = append(parts, []byte(`],"tools":`), x.tools, []byte("}"))
+	before, after := slices.Concat(short[:len(short)-1], []byte(`,"messages":`)), net.Buffers{[]byte("]}")}
+	if len(x.tools) > 0 {
+		after = net.Buffers{[]byte(`],"tools":`), x.tools, []byte("}")}
 	}
-	if len(x.images) > 0 {
-		body, size := d.withImages(x, parts[:1], parts[2:])
-		req.ContentLength = size
-		req.GetBody = func() (io.ReadCloser, error) { return body(), nil }
-		req.Body = body()
-		return nil
-	}
-	for _, part := range parts {
-		req.ContentLength += int64(len(part))
-	}
-	req.GetBody = func() (io.ReadCloser, error) {
-		body := slices.Clone(parts)
-		return io.NopCloser(&body), nil
-	}
-	req.Body, _ = req.GetBody()
+	body, size := d.body(x, before, after)
+	req.ContentLength = size
+	req.GetBody = func() (io.ReadCloser, error) { return body(), nil }
+	req.Body = body()
 	return nil
 }
 
-// appendFields writes an object of the short fields without its closing brace. It is never empty: the model is in it.
-func appendFields(b []byte, fields map[string]json.RawMessage) []byte {
-	b = append(b, '{')
+// shortFields is an object of the fields but for messages, tools and those that are null. The model is in it.
+func shortFields(fields map[string]json.RawMessage) json.RawMessage {
+	var list []episode.Member
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if value := fields[name]; string(value) != "null" && name != "messages" && name != "tools" {
-			if len(b) > 1 {
-				b = append(b, ',')
-			}
-			key, _ := json.Marshal(name)
-			b = append(append(b, key...), ':')
-			b = append(b, value...)
+			list = append(list, episode.Member{Name: name, Value: value})
 		}
 	}
-	return b
+	return episode.Object(list)
 }
 
 // watched is a body whose reads reset the idle timer, and whose Close keeps the connection usable.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -125,15 +126,15 @@ func (r *imageReader) load() ([]byte, error) {
 	return data, err
 }
 
-// withImages is the body of a request: what stands before its messages, they, and what follows.
-func (d *doer) withImages(x *exchange, before, after net.Buffers) (body func() io.ReadCloser, size int64) {
+// body is what is sent: what stands before the messages, they with their images, and what follows.
+func (d *doer) body(x *exchange, before []byte, after net.Buffers) (body func() io.ReadCloser, size int64) {
 	_, size = d.inline(x.messages, x.images)
-	for _, part := range append(before[:len(before):len(before)], after...) {
+	for _, part := range append(after[:len(after):len(after)], before) {
 		size += int64(len(part))
 	}
 	return func() io.ReadCloser {
 		pieces, _ := d.inline(x.messages, x.images)
-		first, last := append(net.Buffers{}, before...), append(net.Buffers{}, after...)
-		return io.NopCloser(io.MultiReader(append(append([]io.Reader{&first}, pieces...), &last)...))
+		last := slices.Clone(after)
+		return io.NopCloser(io.MultiReader(slices.Concat([]io.Reader{bytes.NewReader(before)}, pieces, []io.Reader{&last})...))
 	}, size
 }

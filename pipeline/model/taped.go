@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -269,8 +268,8 @@ func kept(all http.Header) http.Header {
 }
 
 // asked keeps the request, to record it or to compare it with the tape.
-func (at *taped) asked(fields map[string]json.RawMessage, messages, tools []byte) {
+func (at *taped) asked(fields, messages, tools []byte) {
 	if at != nil {
-		at.exchange.Request = record.Request{Fields: append(appendFields(nil, fields), '}'), Messages: slices.Concat(messages, []byte("]")), Tools: tools}
+		at.exchange.Request = record.Request{Fields: fields, Messages: slices.Concat(messages, []byte("]")), Tools: tools}
 	}
 }
