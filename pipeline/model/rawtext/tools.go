@@ -96,20 +96,15 @@ func (t *tool) typesOf(s schema, types []string, depth int) []string {
 	return types
 }
 
+// typeOf tells apart what encode does.
 func typeOf(value any) string {
 	switch value.(type) {
 	case string:
 		return "string"
-	case float64:
-		return "number"
-	case bool:
-		return "boolean"
 	case nil:
 		return "null"
-	case []any:
-		return "array"
 	}
-	return "object"
+	return "number"
 }
 
 // encode writes a value as JSON, by the types that the parameter can have. A string stays the text that it is,

@@ -1,7 +1,6 @@
 package scripted
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -64,8 +63,10 @@ type schema struct {
 	Enum       []json.RawMessage `json:"enum"`
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
-	Minimum    json.RawMessage   `json:"minimum"`
 }
+
+// smallest are values of the types that are no objects.
+var smallest = map[string]any{`"string"`: "", `"integer"`: 0, `"number"`: 0, `"boolean"`: false, `"array"`: []any{}, `"null"`: nil}
 
 // least is the smallest value of the schema.
 func (s schema) least(depth int) any {
@@ -73,17 +74,8 @@ func (s schema) least(depth int) any {
 	if len(s.Enum) > 0 {
 		return s.Enum[0]
 	}
-	switch string(s.Type) {
-	case `"string"`:
-		return ""
-	case `"integer"`, `"number"`:
-		return json.RawMessage(cmp.Or(string(s.Minimum), "0"))
-	case `"boolean"`:
-		return false
-	case `"array"`:
-		return []any{}
-	case `"null"`:
-		return nil
+	if value, known := smallest[string(s.Type)]; known {
+		return value
 	}
 	object := map[string]any{}
 	if depth < deepest {

@@ -63,8 +63,6 @@ func newScript(task *episode.Task) *script {
 			sc.first, asked = strings.Clone(m.Content), true
 		case m.Role == "assistant":
 			sc.said = append(sc.said, strings.Clone(m.Content))
-		case m.Role == "system" && sc.system == "":
-			sc.system = strings.Clone(m.Content)
 		}
 	}
 	for _, check := range task.Verify {
