@@ -29,28 +29,19 @@ func (w *writer) encode(req *Request, x *exchange) (err error) {
 	}
 	x.episode, x.task, x.stream, x.idle = req.Episode, req.Task, w.cfg.Stream, w.cfg.IdleTimeout
 	x.fields = make(map[string]json.RawMessage)
-	set := func(name string, value any) error {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return fmt.Errorf("encode request field %s: %w", name, err)
-		}
-		x.fields[name] = raw
-		return nil
-	}
+	set := func(name string, value any) { x.fields[name] = episode.MustJSON(value) } // Validate has encoded what is not ours
 	offered, err := w.tools.write(req.Tools)
 	if err != nil {
 		return err
 	}
 	x.tools = offered.sent
 	set("model", w.cfg.Name)
-	w.ask(*req, offered, func(name string, value any) { set(name, value) })
+	w.ask(*req, offered, set)
 	for _, name := range w.cfg.asksFor() {
 		set(name, true)
 	}
 	for name, value := range w.cfg.ExtraBody {
-		if err := set(name, value); err != nil {
-			return err
-		}
+		set(name, value)
 	}
 	x.messages, x.images, err = w.encodeMessages(req.Messages)
 	return err
