@@ -32,7 +32,7 @@ func (r *arrowRow) object(fields []arrow.Field, columns []arrow.Array, i int) (j
 		}
 		_, many := field.Type.(arrow.ListLikeType)
 		if value != nil && !(many && !field.Nullable && len(value) == len("[]")) {
-			list = append(list, member{field.Name, value})
+			list = append(list, member{Name: field.Name, Value: value})
 		}
 	}
 	return episode.Object(list), nil
@@ -132,7 +132,7 @@ func (r *arrowRow) entries(entries *array.Map, i int) (json.RawMessage, error) {
 			return nil, err
 		}
 		if value != nil {
-			list = append(list, member{keyText(key), value})
+			list = append(list, member{Name: keyText(key), Value: value})
 		}
 	}
 	return episode.Object(list), nil

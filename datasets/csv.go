@@ -127,7 +127,7 @@ func cellObject(names, cells []string) (object json.RawMessage, broken string) {
 		if err != nil {
 			return nil, fmt.Sprintf("column %s: %v", names[i], err)
 		}
-		list = append(list, member{names[i], value})
+		list = append(list, member{Name: names[i], Value: value})
 	}
 	return episode.Object(list), ""
 }

@@ -138,19 +138,14 @@ func decode(fields, metadata []member) (*episode.Task, problems) {
 		}
 	}
 	checkTask(&wrong, task)
-	var err error
 	if len(metadata) > 0 {
-		if task.Metadata, err = canonical(metadata, true); err != nil {
-			wrong.addf("metadata: %v", err)
-		}
+		task.Metadata = canonical(metadata, true)
 	}
 	if task.ID == "" && len(wrong) == 0 {
 		if mapped && task.Metadata != nil {
 			fields = append(slices.Clone(fields), member{Name: "metadata", Value: task.Metadata})
 		}
-		if task.ID, err = contentID(fields); err != nil {
-			wrong.addf("content hash: %v", err)
-		}
+		task.ID = contentID(fields)
 	}
 	if len(wrong) > 0 {
 		return nil, wrong
@@ -159,10 +154,9 @@ func decode(fields, metadata []member) (*episode.Task, problems) {
 }
 
 // contentID is a row's id from its content, regardless of the order of keys and of white space.
-func contentID(fields []member) (string, error) {
-	encoded, err := canonical(fields, false)
-	sum := sha256.Sum256(encoded)
-	return "sha-" + hex.EncodeToString(sum[:8]), err
+func contentID(fields []member) string {
+	sum := sha256.Sum256(canonical(fields, false))
+	return "sha-" + hex.EncodeToString(sum[:8])
 }
 
 // checkTask checks the fields together.

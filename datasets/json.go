@@ -41,19 +41,15 @@ func members(object json.RawMessage) ([]member, error) {
 
 // canonical puts members together in the form that is hashed: keys sorted at every depth, no white space, numbers untouched;
 // without what is null below the members, when nulls is false.
-func canonical(list []member, nulls bool) (json.RawMessage, error) {
+func canonical(list []member, nulls bool) json.RawMessage {
 	values := make(map[string]any, len(list))
 	for _, m := range list {
-		value, err := decodeAny(m.Value)
-		if err != nil {
-			return nil, err
-		}
+		values[m.Name] = decodeAny(m.Value)
 		if !nulls {
-			value = withoutNulls(value)
+			values[m.Name] = withoutNulls(values[m.Name])
 		}
-		values[m.Name] = value
 	}
-	return episode.JSON(values)
+	return episode.MustJSON(values)
 }
 
 // elements splits a list into its items.
@@ -205,15 +201,14 @@ func asList(value json.RawMessage, each func(string) string) ([]string, error) {
 }
 
 // decodeAny keeps numbers as they were written.
-func decodeAny(value json.RawMessage) (any, error) {
+func decodeAny(value json.RawMessage) (decoded any) {
 	if text, ok := asString(value); ok {
-		return text, nil // most of a row
+		return text // most of a row
 	}
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
-	var decoded any
-	err := decoder.Decode(&decoded)
-	return decoded, err
+	_ = decoder.Decode(&decoded) // of valid JSON
+	return decoded
 }
 
 // withoutNulls drops the entries of objects that are null, at every depth.

@@ -193,11 +193,7 @@ func (m *Mapping) parseTemplate(leaf *yaml.Node) error {
 func (m *Mapping) apply(source []member) (fields, metadata []member, wrong problems) {
 	data := make(map[string]any, len(source))
 	for _, entry := range source {
-		value, err := decodeAny(entry.Value)
-		if err != nil {
-			return nil, nil, problems{fmt.Sprintf("%s: %v", entry.Name, err)}
-		}
-		data[entry.Name] = withoutNulls(value)
+		data[entry.Name] = withoutNulls(decodeAny(entry.Value))
 	}
 	text := func(leaf *yaml.Node) (json.RawMessage, error) { return m.render(leaf, data) }
 	build := func(mapping *yaml.Node) []member {
@@ -207,7 +203,7 @@ func (m *Mapping) apply(source []member) (fields, metadata []member, wrong probl
 			if err != nil {
 				wrong.addf("mapping %s: %s: %v", m.Name, key.Value, err)
 			} else if !isNull(encoded) {
-				built = append(built, member{key.Value, encoded})
+				built = append(built, member{Name: key.Value, Value: encoded})
 			}
 		}
 		return built

@@ -194,7 +194,7 @@ func (c *parquetColumn) object(runs parquetRuns) (json.RawMessage, error) {
 		if value == nil || many && !field.optional && len(value) == len("[]") {
 			continue
 		}
-		list = append(list, member{field.name, value})
+		list = append(list, member{Name: field.name, Value: value})
 	}
 	return episode.Object(list), nil
 }
@@ -263,7 +263,7 @@ func (c *parquetColumn) entries(runs parquetRuns) (json.RawMessage, error) {
 			return nil, err
 		}
 		if value != nil {
-			list = append(list, member{keyText(key), value})
+			list = append(list, member{Name: keyText(key), Value: value})
 		}
 	}
 	return episode.Object(list), nil

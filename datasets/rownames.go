@@ -29,14 +29,9 @@ func rowValues(task *episode.Task) map[string]any {
 	}
 	metadata := map[string]any{}
 	if len(task.Metadata) > 0 {
-		if decoded, err := decodeAny(task.Metadata); err == nil {
-			metadata, _ = plainNumbers(decoded).(map[string]any)
-		}
+		metadata, _ = plainNumbers(decodeAny(task.Metadata)).(map[string]any)
 	}
 	values := maps.Clone(metadata)
-	if values == nil {
-		values = map[string]any{}
-	}
 	maps.Copy(values, map[string]any{
 		"id": task.ID, "row": task.Row, "prompt": strings.Join(asked, "\n"), "system": task.System, "setup": task.Setup, "image": task.Image,
 		"cwd": task.Cwd, "network": task.Network, "distribution": task.Distribution, "difficulty": task.Difficulty,

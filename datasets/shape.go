@@ -96,13 +96,13 @@ type builder struct {
 }
 
 func (b *builder) set(field string, value any) {
-	b.fields = append(b.fields, member{field, episode.MustJSON(value)})
+	b.fields = append(b.fields, member{Name: field, Value: episode.MustJSON(value)})
 }
 
 // copy takes a column over as the field of that name.
 func (b *builder) copy(c columns, name string) {
 	if c.has(name) {
-		b.fields = append(b.fields, member{name, c[name]})
+		b.fields = append(b.fields, member{Name: name, Value: c[name]})
 	}
 }
 
@@ -150,5 +150,5 @@ func (o Options) shaped(row []member) (fields, metadata []member, wrong problems
 	for c[key] != nil {
 		key = "trajgen_" + key
 	}
-	return b.fields, append(metadata, member{key, episode.MustJSON(b.notes)}), nil
+	return b.fields, append(metadata, member{Name: key, Value: episode.MustJSON(b.notes)}), nil
 }

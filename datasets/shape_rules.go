@@ -49,7 +49,7 @@ func skyRLFields(b *builder, c columns) {
 
 // ruled sets what rows for both trainers have: the prompt, an id, the check and the reference solution.
 func (b *builder) ruled(c, spec columns, column, kind, source string) {
-	b.fields = append(b.fields, member{"prompt", b.withImages(structured(c["prompt"]), structured(c["images"]))})
+	b.fields = append(b.fields, member{Name: "prompt", Value: b.withImages(structured(c["prompt"]), structured(c["images"]))})
 	extra := c.inside("extra_info")
 	if index := extra.text("index"); index != "" {
 		id := []string{c.text("data_source"), extra.text("split"), index}

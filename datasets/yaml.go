@@ -215,7 +215,7 @@ func encodeMapping(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, erro
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, member{keyText(name), encoded})
+		list = append(list, member{Name: keyText(name), Value: encoded})
 	}
 	return episode.Object(list), nil
 }

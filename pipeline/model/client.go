@@ -41,7 +41,8 @@ func Open(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("model settings: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Client{cfg: cfg, doer: newDoer(cfg), requests: &writer{cfg: cfg, server: serverAt(cfg.Endpoints)}, replies: &reader{cfg: cfg}}
+	c := &Client{cfg: cfg, doer: newDoer(cfg), replies: &reader{cfg: cfg}}
+	c.requests = &writer{cfg: cfg, server: serverAt(cfg.Endpoints)}
 	c.endpoints, c.gates = openEndpoints(cfg, c.doer)
 	c.breaker, c.throttle = newBreaker(cfg, c.where(), c.alive), newThrottle(cfg.RetryShare, cfg.Concurrency, cfg.Now())
 	return c, nil

@@ -66,7 +66,9 @@ type schema struct {
 }
 
 // smallest are values of the types that are no objects.
-var smallest = map[string]any{`"string"`: "", `"integer"`: 0, `"number"`: 0, `"boolean"`: false, `"array"`: []any{}, `"null"`: nil}
+var smallest = map[string]any{
+	`"string"`: "", `"integer"`: 0, `"number"`: 0, `"boolean"`: false, `"array"`: []any{}, `"null"`: nil,
+}
 
 // least is the smallest value of the schema.
 func (s schema) least(depth int) any {
