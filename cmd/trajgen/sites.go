@@ -32,19 +32,10 @@ func newSitesList(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the sites", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			type listed struct {
-				Name  string   `json:"name"`
-				About string   `json:"about"`
-				Hosts []string `json:"hosts"`
-			}
-			var all []listed
-			for _, site := range sites.All() {
-				all = append(all, listed{site.Name, site.About, site.Hosts})
-			}
 			if asJSON {
-				return writeJSON(std.out, all)
+				return writeJSON(std.out, sites.All())
 			}
-			for _, site := range all {
+			for _, site := range sites.All() {
 				fmt.Fprintf(std.out, "%-8s  %s (%s)\n", site.Name, site.About, strings.Join(site.Hosts, ", "))
 			}
 			return nil
@@ -85,8 +76,7 @@ holds, which is what the expectations of tasks are about.`,
 			if states {
 				fmt.Fprintf(std.out, "states: http://localhost:%s/state/NAME\n", port)
 			}
-			server := &http.Server{Handler: set.Handler(states), ReadHeaderTimeout: 30 * time.Second,
-				ReadTimeout: 5 * time.Minute}
+			server := &http.Server{Handler: set.Handler(states), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
 			return serveUntil(cmd.Context(), server, listener)
 		},
 	}

@@ -21,9 +21,7 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
-	"trajgen/tools/media"
 	"trajgen/tools/web"
-	"trajgen/tools/web/sites"
 )
 
 // callOptions are the flags of `tools call`.
@@ -69,19 +67,15 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 			if opts.source.web.Mode == web.Record {
 				return usage(errors.New("--web record needs a run, which keeps the recording; want live, replay or corpus"))
 			}
-			if _, err := sites.Open(opts.sites); err != nil {
-				return usage(err)
-			}
 			if opts.keep < 0 {
 				return usage(fmt.Errorf("--keep is %s; not below 0", opts.keep))
 			}
 			if opts.keep > 0 && !isKeeper() {
 				return startKeeper(std)
 			}
-			call := func(cmd *cobra.Command, _ []string, box *toolbox) error {
+			return opts.source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
 				return opts.call(cmd.Context(), std, box, requests)
-			}
-			return opts.source.use(call)(cmd, args)
+			})(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -206,25 +200,14 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 	if box.file.Tools.Guardrails != rollout.GuardOff {
 		guard = registry.NewGuardrails()
 	}
-	seen, err := run.OpenWeb(ctx, &box.file, func() (sandbox.Backend, error) { return box.backend() })
+	services, closeServices, err := run.Services(ctx, &box.file, func() (sandbox.Backend, error) { return box.backend() }, callID(), o.sites)
 	if err != nil {
 		return usage(err)
 	}
-	defer func() { err = errors.Join(err, seen.Close()) }()
-	makes, err := run.OpenMedia(box.file.Media, seen)
-	if err != nil {
-		return usage(err)
-	}
-	defer func() { err = errors.Join(err, makes.Close()) }()
-	browsers, closeBrowsers, err := run.OpenBrowsers(box.file.Browser)
-	if err != nil {
-		return usage(err)
-	}
-	defer func() { err = errors.Join(err, closeBrowsers()) }()
-	view := seen.View(callID(), 1, o.sites...)
+	defer func() { err = errors.Join(err, closeServices()) }()
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
-		Hooks:   policy.Hook(), Guardrails: guard, Services: []any{view, makes.View(media.Attempt{Web: view}), browsers},
+		Hooks:   policy.Hook(), Guardrails: guard, Services: services,
 		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
 	})
 	defer session.Close()

@@ -12,8 +12,8 @@ import (
 	"trajgen/tools/browser/place"
 )
 
-// OpenBrowsers opens what the browsers of episodes have in common. Nothing is asked of a place.
-func OpenBrowsers(s browser.Settings) (shared browser.Shared, closer func() error, err error) {
+// openBrowsers opens what the browsers of episodes have in common. Nothing is asked of a place.
+func openBrowsers(s browser.Settings) (shared browser.Shared, closer func() error, err error) {
 	shared = browser.Shared{Settings: s, Pool: browser.NewPool(s.Pool)}
 	if s.Place == "" {
 		return shared, func() error { return nil }, nil

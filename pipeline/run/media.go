@@ -56,8 +56,3 @@ func (e *Experiment) price(u episode.Usage, names ...string) *float64 {
 	}
 	return new(price.Of(u))
 }
-
-// OpenMedia opens what makes pictures, speech and videos outside of a run, where no vision model looks at them.
-func OpenMedia(s media.Settings, w *web.Web) (*media.Media, error) {
-	return media.Open(media.Config{Settings: s, Getenv: os.Getenv, Now: time.Now, Replay: w.Mode() == web.Replay})
-}

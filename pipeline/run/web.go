@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/media"
 	"trajgen/tools/web"
+	"trajgen/tools/web/sites"
 	"trajgen/tools/web/source"
 )
 
@@ -25,7 +28,7 @@ func (e *Experiment) openWeb(ctx context.Context) (err error) {
 	}
 	e.closers = append(e.closers, e.web.Close)
 	e.parts.Web = e.web.Fingerprint()
-	browsers, closer, err := OpenBrowsers(e.File.Browser)
+	browsers, closer, err := openBrowsers(e.File.Browser)
 	if err != nil {
 		return err
 	}
@@ -45,6 +48,44 @@ func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollo
 		Asker: model.AskerOf(ep),
 		Price: e.price,
 	})
+}
+
+// Services are what tools have beside a sandbox outside of a run: a web with some sites, browsers, and what makes pictures, speech
+// and videos, where no vision model looks at them. It returns what closes them.
+func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, error), id string, names []string) (
+	_ []any, _ func() error, err error) {
+	if err := sites.Check(names); err != nil {
+		return nil, nil, err
+	}
+	var closers []func() error
+	closeAll := func() (err error) {
+		for _, each := range slices.Backward(closers) {
+			err = errors.Join(err, each())
+		}
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll())
+		}
+	}()
+	seen, err := OpenWeb(ctx, f, backend)
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, seen.Close)
+	makes, err := media.Open(media.Config{Settings: f.Media, Getenv: os.Getenv, Now: time.Now, Replay: seen.Mode() == web.Replay})
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, makes.Close)
+	browsers, closeBrowsers, err := openBrowsers(f.Browser)
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, closeBrowsers)
+	view := seen.View(id, 1, names...)
+	return []any{view, makes.View(media.Attempt{Web: view}), browsers}, closeAll, nil
 }
 
 // openPages opens the model that summarises long pages, if the run names one.

@@ -276,6 +276,10 @@ func (c *Client) verdict(r Request, resp *http.Response, body []byte) error {
 		return nil
 	}
 	says := fmt.Sprintf("(status %d): %s", status, c.Excerpt(string(body)))
+	where := ""
+	if !c.kind.keyless {
+		where = " in " + c.kind.variable
+	}
 	final := func(blame source.Blame, class, what string) error {
 		return backoff.Permanent(c.Errorf(blame, class, "%s %s", what, says))
 	}
@@ -283,7 +287,7 @@ func (c *Client) verdict(r Request, resp *http.Response, body []byte) error {
 	case status >= 300 && status < 400:
 		return final(source.Operator, source.Malformed, "it redirects; is the base URL right?")
 	case status == 401, status == 403:
-		return final(source.Operator, source.Refused, "it refuses the key"+c.where())
+		return final(source.Operator, source.Refused, "it refuses the key"+where)
 	case status == 402, status == 432, status == 433:
 		return final(source.Operator, source.Refused, "its quota is used up, or it wants to be paid")
 	case status == 404, status == 405:
@@ -298,14 +302,6 @@ func (c *Client) verdict(r Request, resp *http.Response, body []byte) error {
 		return failed
 	}
 	return final(source.Agent, fmt.Sprint("http_", status), "it refuses the request")
-}
-
-// where says which environment variable has the key.
-func (c *Client) where() string {
-	if c.kind.keyless {
-		return ""
-	}
-	return " in " + c.kind.variable
 }
 
 // retryAfter is the pause that a server asks for. A date counts from that of the answer.

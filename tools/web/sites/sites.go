@@ -20,9 +20,9 @@ import (
 
 // Site describes a site.
 type Site struct {
-	Name  string
-	About string
-	Hosts []string // the first is where it begins
+	Name  string   `json:"name"`
+	About string   `json:"about"`
+	Hosts []string `json:"hosts"` // the first is where it begins
 	open  func(seed uint64) world
 }
 
