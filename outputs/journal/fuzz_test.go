@@ -90,8 +90,8 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// FuzzRepair repairs segments and an index file of any bytes. What it leaves opens, and there is nothing more to repair.
-func FuzzRepair(f *testing.F) {
+// FuzzDamaged repairs segments and an index file of any bytes. What it leaves opens, and there is nothing more to repair.
+func FuzzDamaged(f *testing.F) {
 	seed := f.TempDir()
 	j, err := journal.Open(seed, journal.Options{SegmentBytes: 1})
 	if err != nil {
