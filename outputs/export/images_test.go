@@ -58,6 +58,8 @@ func unseeing() *episode.Episode {
 	return chat(user("hi"), calling("a"), result("a", "x"), episode.Message{Role: "assistant", Content: "done"})
 }
 
+const behind = "an image behind the model's first message, where TRL looks for none"
+
 // pieces are what a reader of a format finds in a row, message by message: texts, and the digests of images.
 type pieces [][]string
 
@@ -261,6 +263,42 @@ func TestImagesInRows(t *testing.T) {
 	}
 }
 
+// TestImagesInPairs has the images of a prompt stand in a preference pair, once, and refuses images in an answer.
+func TestImagesInPairs(t *testing.T) {
+	for file, set := range map[string]map[string]string{"a.jsonl": nil, "a.parquet": {"file": "parquet", "json": "string"}} {
+		better, worse := glancing(), glancing()
+		worse.ID, worse.Key.Sample, worse.Messages[3].Content = worse.ID+"-1", 1, "no"
+		better.Reward, worse.Reward = new(1.0), new(0.0)
+		path, result := wrote(t, "trl-preference", file, export.Options{Set: set, Images: readPixel, Inline: true}, better, worse)
+		var rows []object
+		if set == nil {
+			rows = jsonLines(t, path)
+		} else {
+			rows = arrowFile(t, path)
+		}
+		if len(rows) != 1 {
+			t.Fatalf("%s: %d rows, left out %v", file, len(rows), result.Dropped)
+		}
+		for column, ep := range map[string]*episode.Episode{"chosen": better, "rejected": worse} {
+			want, got := piecesOf(ep.Messages), filled(t, rows[0], "prompt", column)
+			want[1], got[1] = nil, nil // the calls
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", file, column, diff)
+			}
+		}
+		_, result = wrote(t, "trl-preference", file, export.Options{Set: set, Inline: false}, better, worse)
+		if !noted(result.Notes, "episodes whose images were left out (--inline-media") {
+			t.Errorf("%s without --inline-media: notes %q", file, result.Notes)
+		}
+		shown := seeing()
+		shown.Reward = new(1.0)
+		_, result = wrote(t, "trl-preference", file, export.Options{Set: set, Images: readPixel, Inline: true}, shown)
+		if result.Dropped[behind] != 1 {
+			t.Errorf("%s: an image in an answer: left out %v", file, result.Dropped)
+		}
+	}
+}
+
 // TestMarksInTexts has a text say what a trainer takes for an image.
 func TestMarksInTexts(t *testing.T) {
 	said := func(text string) *episode.Episode {
@@ -269,7 +307,6 @@ func TestMarksInTexts(t *testing.T) {
 	heard := chat(user("hi"), calling("a"), result("a", `{"page":"<p><video><image>"}`), episode.Message{Role: "assistant", Content: "<p>"})
 	answered := chat(user("hi"), episode.Message{Role: "assistant", Content: "use <audio>"})
 	const mark = "a text with <image>, <video> or <audio> in it, for which the format would want an image, a video or a sound"
-	const behind = "an image behind the model's first message, where TRL looks for none"
 	for _, tt := range []struct {
 		name, format string
 		give         *episode.Episode

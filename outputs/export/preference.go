@@ -13,8 +13,10 @@ import (
 )
 
 var preferenceFormat = Format{
+	imaging: inlined,
 	About: "TRL's preference pairs: samples of one task that had the same prompt and the same tools, the one with the higher reward chosen and the other rejected. " +
-		"What the harness said before the model's first message is part of the prompt, and what it said later of the answers",
+		"What the harness said before the model's first message is part of the prompt, and what it said later of the answers. " +
+		"--inline-media refuses episodes with images in the answers, where TRL looks for none",
 	Settings: map[string]Setting{
 		"pairs": {
 			About: "best-worst (default: of each group the best sample against the worst) or all (every two samples that are far enough apart)",
@@ -25,20 +27,35 @@ var preferenceFormat = Format{
 		"json":      trlSettings["json"],
 		"reasoning": trlSettings["reasoning"],
 	},
-	open: openPreference,
+	open: func(path string, options Options) (target, error) {
+		if options.Inline {
+			return openPreference(path, options, trlParts, func(row preferenceRow[[]trlPart], prompt []episode.Message) *preferencePictured {
+				return &preferencePictured{row, rowImages(prompt)}
+			})
+		}
+		return openPreference(path, options, trlText, func(row preferenceRow[string], _ []episode.Message) *preferenceRow[string] {
+			return &row
+		})
+	},
 }
 
 // preferenceRow is a row of a pair.
-type preferenceRow struct {
-	Task           string                `json:"task" parquet:"task"`
-	ChosenID       string                `json:"chosen_id" parquet:"chosen_id"`
-	RejectedID     string                `json:"rejected_id" parquet:"rejected_id"`
-	Prompt         []chatMessage[string] `json:"prompt" parquet:"prompt,list"`
-	Chosen         []chatMessage[string] `json:"chosen" parquet:"chosen,list"`
-	Rejected       []chatMessage[string] `json:"rejected" parquet:"rejected,list"`
-	Tools          jsonText              `json:"tools" parquet:"tools,dict"`
-	ChosenReward   float64               `json:"chosen_reward" parquet:"chosen_reward"`
-	RejectedReward float64               `json:"rejected_reward" parquet:"rejected_reward"`
+type preferenceRow[Content any] struct {
+	Task           string                 `json:"task" parquet:"task"`
+	ChosenID       string                 `json:"chosen_id" parquet:"chosen_id"`
+	RejectedID     string                 `json:"rejected_id" parquet:"rejected_id"`
+	Prompt         []chatMessage[Content] `json:"prompt" parquet:"prompt,list"`
+	Chosen         []chatMessage[Content] `json:"chosen" parquet:"chosen,list"`
+	Rejected       []chatMessage[Content] `json:"rejected" parquet:"rejected,list"`
+	Tools          jsonText               `json:"tools" parquet:"tools,dict"`
+	ChosenReward   float64                `json:"chosen_reward" parquet:"chosen_reward"`
+	RejectedReward float64                `json:"rejected_reward" parquet:"rejected_reward"`
+}
+
+// preferencePictured is a row with the images of its prompt (DataCollatorForVisionPreference in trl/trainer/dpo_trainer.py).
+type preferencePictured struct {
+	preferenceRow[[]trlPart]
+	Images []rowImage `json:"images" parquet:"images,list"`
 }
 
 // Why an episode is in no pair.
@@ -51,14 +68,17 @@ const (
 
 // preferenceSink holds samples at one row of the dataset in memory: all of them for pairs=all, else the best and the worst
 // of each group.
-type preferenceSink struct {
-	rowFile[*preferenceRow]
+type preferenceSink[Content, Row any] struct {
+	rowFile[Row]
 	*trlWriter
-	all     bool
-	margin  float64
-	row     int
-	groups  []*preferenceGroup // in the order in which they came
-	dropped map[string]int
+	say      sayTRL[Content]
+	complete func(row preferenceRow[Content], prompt []episode.Message) Row
+	inline   bool
+	all      bool
+	margin   float64
+	row      int
+	groups   []*preferenceGroup // in the order in which they came
+	dropped  map[string]int
 }
 
 // preferenceGroup are samples that can be compared.
@@ -68,7 +88,9 @@ type preferenceGroup struct {
 	middle  int                // those that were let go
 }
 
-func openPreference(path string, options Options) (target, error) {
+func openPreference[Content, Row any](
+	path string, options Options, say sayTRL[Content], complete func(preferenceRow[Content], []episode.Message) Row,
+) (target, error) {
 	margin := 0.1
 	if text, ok := options.Set["margin"]; ok {
 		var err error
@@ -78,27 +100,30 @@ func openPreference(path string, options Options) (target, error) {
 		}
 	}
 	w := newTRLWriter(true, options)
-	out, err := openRowFile[*preferenceRow](path, w.kind("preference", "chosen_id"), options)
+	out, err := openRowFile[Row](path, w.kind("preference", "chosen_id"), options)
 	if err != nil {
 		return nil, err
 	}
-	return &preferenceSink{
-		rowFile: out, trlWriter: w, all: options.Set["pairs"] == "all", margin: margin, dropped: map[string]int{},
+	return &preferenceSink[Content, Row]{
+		rowFile: out, trlWriter: w, say: say, complete: complete, inline: options.Inline, all: options.Set["pairs"] == "all", margin: margin, dropped: map[string]int{},
 	}, nil
 }
 
 // Notes are what the rows leave out.
-func (s *preferenceSink) Notes() []string { return s.notes.Notes() }
+func (s *preferenceSink[Content, Row]) Notes() []string { return s.notes.Notes() }
 
 // Dropped counts the samples that are in no pair.
-func (s *preferenceSink) Dropped() map[string]int { return s.dropped }
+func (s *preferenceSink[Content, Row]) Dropped() map[string]int { return s.dropped }
 
-func (s *preferenceSink) add(ep *episode.Episode) error {
+func (s *preferenceSink[Content, Row]) add(ep *episode.Episode) error {
 	if ep.Reward == nil {
 		return &Refusal{dropNoReward}
 	}
-	if _, _, err := promptAndRest(s.trlWriter, ep, trlText); err != nil {
+	if _, _, err := promptAndRest(s.trlWriter, ep, s.say); err != nil {
 		return err // a *Refusal, like all errors of a conversation
+	}
+	if s.inline && slices.ContainsFunc(ep.Messages[opening(ep):], pictures) {
+		return &Refusal{refuseAnswered}
 	}
 	if ep.Row != s.row {
 		if err := s.endRow(); err != nil {
@@ -139,7 +164,7 @@ func (g *preferenceGroup) worst() int {
 	return slices.IndexFunc(g.samples, func(ep *episode.Episode) bool { return *ep.Reward == least })
 }
 
-func (s *preferenceSink) finish() ([]FileInfo, error) {
+func (s *preferenceSink[Content, Row]) finish() ([]FileInfo, error) {
 	if err := s.endRow(); err != nil {
 		return nil, err
 	}
@@ -147,7 +172,7 @@ func (s *preferenceSink) finish() ([]FileInfo, error) {
 }
 
 // endRow pairs the samples of each group at the row.
-func (s *preferenceSink) endRow() error {
+func (s *preferenceSink[Content, Row]) endRow() error {
 	for _, group := range s.groups {
 		if err := s.pair(group); err != nil {
 			return err
@@ -171,7 +196,7 @@ func promptDigest(ep *episode.Episode) (key [sha256.Size]byte, err error) {
 }
 
 // pair writes the pairs of a group.
-func (s *preferenceSink) pair(group *preferenceGroup) error {
+func (s *preferenceSink[Content, Row]) pair(group *preferenceGroup) error {
 	samples := group.samples
 	if len(samples) == 1 {
 		s.dropped[dropAlone]++
@@ -212,18 +237,18 @@ func (s *preferenceSink) pair(group *preferenceGroup) error {
 }
 
 // putPair writes a pair.
-func (s *preferenceSink) putPair(chosen, rejected *episode.Episode) error {
-	prompt, better, err := promptAndRest(s.trlWriter, chosen, trlText)
+func (s *preferenceSink[Content, Row]) putPair(chosen, rejected *episode.Episode) error {
+	prompt, better, err := promptAndRest(s.trlWriter, chosen, s.say)
 	if err != nil {
 		return err
 	}
-	_, worse, err := promptAndRest(s.trlWriter, rejected, trlText)
+	_, worse, err := promptAndRest(s.trlWriter, rejected, s.say)
 	if err != nil {
 		return err
 	}
-	return s.put(&preferenceRow{
+	return s.put(s.complete(preferenceRow[Content]{
 		Task: chosen.Key.Task, ChosenID: chosen.ID, RejectedID: rejected.ID,
 		Prompt: prompt, Chosen: better, Rejected: worse, Tools: s.tools(chosen.Tools),
 		ChosenReward: *chosen.Reward, RejectedReward: *rejected.Reward,
-	})
+	}, chosen.Messages[:opening(chosen)]))
 }
