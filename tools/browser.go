@@ -2,12 +2,11 @@ package tools
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"time"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/tools/browser"
@@ -108,13 +107,8 @@ func withBrowser(ctx context.Context, env *registry.Env, result *browserResult,
 // showed says in the call's row which snapshot the model gets.
 func showed(env *registry.Env, snapshot string) {
 	if about, ok := env.Source.(*browserAbout); ok && snapshot != "" {
-		about.Snapshot = digest([]byte(snapshot))
+		about.Snapshot = blobs.Digest([]byte(snapshot))
 	}
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // tell says what happened beside what was asked for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/browser"
@@ -57,7 +58,7 @@ func browserVision(ctx context.Context, env *registry.Env, args browserVisionArg
 
 // saveShot keeps a picture in the sandbox under a name that depends on nothing but the picture.
 func saveShot(ctx context.Context, env *registry.Env, shot []byte) (name string, err error) {
-	sum := digest(shot)
+	sum := blobs.Digest(shot)
 	if about, ok := env.Source.(*browserAbout); ok {
 		about.Screenshot = sum
 	}

@@ -2,8 +2,6 @@ package tools
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -149,9 +147,4 @@ func saveMedia(ctx context.Context, env *registry.Env, dir string, made media.Fi
 		return "", fileFailure(err, "write", shown)
 	}
 	return shown, nil
-}
-
-func hexDigest(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:])
 }

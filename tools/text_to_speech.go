@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/media"
@@ -75,7 +76,7 @@ func textToSpeech(ctx context.Context, env *registry.Env, args textToSpeechArgs)
 	}
 	shown := args.Output
 	if shown == "" {
-		shown = path.Join(speechFolder, hexDigest(provider, args.Text)[:12]+media.Extension("audio/"+speech.Format))
+		shown = path.Join(speechFolder, blobs.Digest([]byte(provider + "\x00" + args.Text))[:12]+media.Extension("audio/"+speech.Format))
 	}
 	box, name, err := mediaTarget(ctx, env, shown)
 	if err != nil {

@@ -2,14 +2,13 @@ package media
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
@@ -111,7 +110,7 @@ func (v *View) ask(ctx context.Context, about *About, part episode.Part, questio
 	var failed *model.Error
 	err := a.Ask(record.Vision, part.SHA256+"\n"+question, &answer, func() error {
 		q := &answer.Inquiry
-		*q = episode.Inquiry{Role: record.Vision, Asked: name, Prompt: digest([]byte(lookPrompt + "\n" + question)), Text: part.SHA256}
+		*q = episode.Inquiry{Role: record.Vision, Asked: name, Prompt: blobs.Digest([]byte(lookPrompt + "\n" + question)), Text: part.SHA256}
 		if part.Type == episode.PartImage {
 			q.Image = &part
 		}
@@ -155,9 +154,4 @@ func (v *View) ask(ctx context.Context, about *About, part episode.Part, questio
 		return "", &registry.Failure{Class: "vision_model", Status: episode.CallUnavailable, Message: message}
 	}
 	return answer.Text, nil
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/tools/web"
@@ -30,7 +31,7 @@ func (v *View) paid(ctx context.Context, s *service, about *About, o order) erro
 	}
 	used, err := o.ask()
 	if err == nil {
-		made := episode.Inquiry{Role: o.role, Asked: about.Model, Text: digest([]byte(o.text)), Usage: &used}
+		made := episode.Inquiry{Role: o.role, Asked: about.Model, Text: blobs.Digest([]byte(o.text)), Usage: &used}
 		if v.attempt.Price != nil {
 			made.CostUSD = v.attempt.Price(used, about.Model)
 		}

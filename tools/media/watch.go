@@ -3,6 +3,7 @@ package media
 import (
 	"context"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 )
@@ -18,7 +19,7 @@ func Watch(ctx context.Context, env *registry.Env, data []byte, question string,
 	if about.Type == "" {
 		return "", registry.Failf("bad_video", "the file cannot be read as a video (want MP4, WebM or MOV)")
 	}
-	part := episode.Part{Type: episode.PartVideo, MIME: about.Type, SHA256: digest(data), Bytes: len(data)}
+	part := episode.Part{Type: episode.PartVideo, MIME: about.Type, SHA256: blobs.Digest(data), Bytes: len(data)}
 	defer v.config.Shelf.show(part.SHA256, data)()
 	return v.ask(ctx, about, part, question)
 }
