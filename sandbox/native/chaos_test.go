@@ -76,6 +76,61 @@ func busy(args []string) error {
 	return <-failed
 }
 
+// openingName is the name under which this test starts itself as a runner that opens many sandboxes at once.
+const openingName = "sandbox-test-opening"
+
+func init() { sandboxtest.Role(openingName, opening) }
+
+func opening(args []string) error {
+	b, err := sandbox.Open("native", sandbox.Options{StateDir: args[0]})
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 32)
+	for worker := range cap(failed) {
+		go func() {
+			for i := 0; ; i++ {
+				sb, err := b.Open(context.Background(), sandbox.Spec{ID: fmt.Sprintf("opening-%d-%d", worker, i)})
+				if err == nil {
+					err = sb.Close()
+				}
+				if err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	return <-failed
+}
+
+// TestKilledWhileOpening kills brokers that start many guests at once, and then their runners. A guest that has not begun yet must
+// not live on: it would hold the instance, which looks alive then.
+func TestKilledWhileOpening(t *testing.T) {
+	sandboxtest.Open(t, "native", sandbox.Options{})
+	random := rand.New(rand.NewPCG(4, 4))
+	stateDir := t.TempDir()
+	for range 20 {
+		c := sandboxtest.Again(openingName, stateDir)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		sandboxtest.Eventually(t, 30*time.Second, "an instance", func() bool { return len(sandboxtest.Instances(stateDir)) > 0 })
+		time.Sleep(time.Duration(random.IntN(100_000)) * time.Microsecond)
+		for _, child := range children(c.Process.Pid) {
+			_ = syscall.Kill(child, syscall.SIGKILL)
+		}
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+		sandboxtest.Eventually(t, 30*time.Second, "no instance left", func() bool {
+			_, err := sandbox.Sweep(stateDir)
+			return err == nil && len(sandboxtest.Instances(stateDir)) == 0
+		})
+	}
+}
+
 // TestKilledAtRandom kills runners with kill -9 at random moments, now and then their brokers first, and holds that nothing
 // is left after the next start. CHAOS_KILLS says how many times.
 func TestKilledAtRandom(t *testing.T) {

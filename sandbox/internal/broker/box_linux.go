@@ -226,6 +226,10 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	stdio := []uintptr{null.Fd(), null.Fd(), uintptr(2), uintptr(runner), uintptr(lifeline)}
 	var pid int
 	start := func() (err error) {
+		// Until its ids are written, a child waits at a pipe, and it holds those of children beside it until it executes. If the
+		// broker were killed meanwhile, two of them would wait for each other without end.
+		b.forking.Lock()
+		defer b.forking.Unlock()
 		defer withTimerSlack()()
 		pid, _, err = syscall.StartProcess(b.program, []string{guest.Name}, &syscall.ProcAttr{
 			Dir: "/", Env: guestEnv, Files: stdio, Sys: sys,

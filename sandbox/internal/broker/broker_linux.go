@@ -35,6 +35,7 @@ type broker struct {
 	ids     ids
 
 	layerNames atomic.Int64
+	forking    sync.Mutex // held while a guest is forked
 
 	handling sync.WaitGroup // requests in progress
 
