@@ -1,6 +1,6 @@
 // Command sandboxhelper lies in every sandbox: it is the helpers of sandbox.Command, and a guest where a memory file may
 // not be executed. It holds nothing that those who are confined there should not read, no dataset above all.
-// scripts/build-guest builds it for package sandbox/internal/embedded.
+// scripts/build-guest builds it for package sandbox/guests.
 package main
 
 import (

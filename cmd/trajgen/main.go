@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/guests"
 )
 
 func main() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/guests" // in tests with the tag embedguest
 	"trajgen/sandbox/internal/embedded"
 )
 

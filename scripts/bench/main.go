@@ -16,6 +16,7 @@ import (
 
 	"trajgen/pipeline/run"
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/guests"
 	"trajgen/scripts/bench/internal/bench"
 )
 

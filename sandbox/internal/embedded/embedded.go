@@ -1,5 +1,5 @@
-// Package embedded holds the commands sandboxd and sandboxhelper, in binaries that scripts/build makes with the tag embedguest.
-// Without them, this program runs itself again instead.
+// Package embedded holds the commands sandboxd and sandboxhelper, in programs that package guests puts them into. Without them,
+// this program runs itself again instead.
 package embedded
 
 import "runtime"
@@ -15,6 +15,12 @@ const (
 	sandboxd = "sandboxd"
 	helper   = "sandboxhelper-" // and an architecture
 )
+
+// archive is what Hold was given.
+var archive string
+
+// Hold sets the archive that scripts/build-guest packed. It must be called before all else, by an init.
+func Hold(packed string) { archive = packed }
 
 // Unpack returns the programs, or nil where there are none. It takes some 30 ms: callers should keep the result.
 func Unpack() (*Programs, error) {

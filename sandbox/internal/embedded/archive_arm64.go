@@ -1,8 +1,0 @@
-//go:build embedguest
-
-package embedded
-
-import _ "embed" // for the directive
-
-//go:embed packed-linux-arm64.tar.zst
-var archive string
