@@ -32,6 +32,7 @@ type prepared struct {
 	first   *prepared // the same call earlier in the turn, whose result this one shares
 	env     Env
 	meter   meter
+	twin    TwinAnswer // nil where the tool answers itself
 
 	done  bool        // guarded by trace.mu; from then on call is, too
 	inner []*prepared // guarded by trace.mu
@@ -74,6 +75,7 @@ func (s *Session) prepare(req Request) *prepared {
 		p.tool, p.args = tool, p.parse(tool)
 		p.call.Arguments, p.call.Repaired = p.args.shown, p.args.repaired || p.call.Repaired
 		p.call.Coerced = append(p.call.Coerced, p.args.coerced...)
+		p.begin()
 	}
 	return p
 }
@@ -120,7 +122,7 @@ func (p *prepared) run(ctx context.Context) {
 		err = Failf("skipped", "skipped: %v", context.Cause(ctx))
 	default:
 		if err = p.before(ctx); err == nil {
-			text, err = p.execute(ctx)
+			text, err = p.answer(ctx)
 			p.call.Untrusted, p.call.Runner = p.tool.Untrusted, p.tool.Runner
 		}
 	}

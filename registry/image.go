@@ -32,16 +32,15 @@ func (e *Env) Attach(image Image) error {
 	case e.Parent != "":
 		return Failf("no_vision", "a script cannot show an image; call the tool directly")
 	}
-	part, err := e.Keep(image)
-	if err != nil {
-		return err
-	}
-	return e.meter.attach(part)
+	_, err := e.keep(image, true)
+	return err
 }
 
 // Keep prepares an image for models and keeps it beside the run, without showing it to the agent's. Its error says what is wrong
 // with the image, in words for the model.
-func (e *Env) Keep(image Image) (episode.Part, error) {
+func (e *Env) Keep(image Image) (episode.Part, error) { return e.keep(image, false) }
+
+func (e *Env) keep(image Image, shown bool) (episode.Part, error) {
 	kept := e.Session.cfg.Images
 	if kept == nil {
 		return episode.Part{}, Failf("no_vision", "this episode keeps no images")
@@ -53,16 +52,22 @@ func (e *Env) Keep(image Image) (episode.Part, error) {
 	if err != nil {
 		return part, &Failure{Class: "image_store", Message: "the image could not be kept: " + err.Error(), Broken: true}
 	}
-	return part, nil
+	return part, e.meter.keep(part, image, shown)
 }
 
 // Sees reports whether the run's model takes images.
 func (e *Env) Sees() bool { return e.Session.cfg.Sees }
 
-func (m *meter) attach(part episode.Part) error {
+// keep takes note of an image that was kept.
+func (m *meter) keep(part episode.Part, image Image, shown bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.keeps {
+		m.kept = append(m.kept, AnswerImage{image, shown})
+	}
 	switch {
+	case !shown:
+		return nil
 	case m.ended:
 		return Failf("closed", "the call has ended")
 	case len(m.images) == maxImages:

@@ -13,7 +13,8 @@ import (
 // meter counts the wall time during which a call waited for its sandbox, and has the images that it attached. Operations of one
 // call may overlap.
 type meter struct {
-	now func() time.Time
+	now   func() time.Time
+	keeps bool // for a twin; set before the call runs
 
 	mu     sync.Mutex // guards the fields below
 	active int
@@ -21,7 +22,8 @@ type meter struct {
 	total  time.Duration
 	gone   error // the first error of a lost sandbox, even if the tool hides it
 	images []episode.Part
-	ended  bool // the call is over; the time of a process that it left behind does not count
+	kept   []AnswerImage // as they came, if keeps
+	ended  bool          // the call is over; the time of a process that it left behind does not count
 }
 
 func (m *meter) start() {

@@ -32,6 +32,12 @@ type Definition struct {
 	Reader bool
 	// Untrusted names the source of results that strangers could have written: a web page, a server.
 	Untrusted string
+	// Outside names who answers the tool's calls where that is not the sandbox, such as "web" or "plugin tickets": a Twin can stand
+	// for the tool. Tools of one name are a family, whose calls may depend on each other's. Version is who it is, as far as answers
+	// depend on it.
+	Outside, Version string
+	// ReadOnly says of such a tool that its calls change nothing.
+	ReadOnly bool
 	// NoSandbox says that the tool never opens the sandbox.
 	NoSandbox bool
 	// Runner says that the tool runs a user's code on the runner's machine and not in the sandbox; the trace says so, too.

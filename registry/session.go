@@ -18,6 +18,7 @@ type Session struct {
 	trace
 	tools  *Toolset
 	cfg    SessionConfig
+	twin   Twin          // nil without
 	waited time.Duration // of the goroutine that calls CallAll
 
 	mu     sync.Mutex // guards the fields below
@@ -39,7 +40,9 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Session{tools: t, cfg: cfg, state: map[string]func() any{}}
+	s := &Session{tools: t, cfg: cfg, state: map[string]func() any{}}
+	s.twin, _ = Service[Twin](s)
+	return s
 }
 
 // Toolset is the toolset of the session.

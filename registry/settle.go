@@ -34,7 +34,6 @@ func (p *prepared) explain(ctx context.Context, err error) *Failure {
 	_, unencoded := errors.AsType[*malformed](err)
 	_, closed := errors.AsType[*unopened](err)
 	f, failed := errors.AsType[*Failure](err)
-	wrong, undecoded := errors.AsType[*problem](err)
 	switch {
 	case err == nil:
 		return nil
@@ -59,17 +58,10 @@ func (p *prepared) explain(ctx context.Context, err error) *Failure {
 	case errors.Is(err, errStuck):
 		p.bug("stuck_tool", fmt.Errorf("%s: %w", p.call.Name, errStuck))
 		return p.late("stuck_tool")
-	case failed:
-		if f.Broken {
-			p.bug(f.Class, f)
-		}
-		return f
-	case undecoded:
-		return p.tool.invalid([]problem{*wrong})
-	case errors.Is(err, errDeadline) || errors.Is(err, context.DeadlineExceeded):
-		return p.late("timeout")
+	case failed && f.Broken:
+		p.bug(f.Class, f)
 	}
-	return p.unexpected("error", err)
+	return p.told(err)
 }
 
 func (p *prepared) late(class string) *Failure {

@@ -34,7 +34,7 @@ func (t *trace) reserve(p *prepared) {
 }
 
 func (t *trace) finish(p *prepared) {
-	p.args, p.refused = arguments{}, nil
+	p.args, p.refused, p.twin = arguments{}, nil, nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.done = true

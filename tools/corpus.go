@@ -18,7 +18,7 @@ import (
 func Corpus() []registry.Tool {
 	define := func(name, description string) registry.Definition {
 		return registry.Definition{
-			Name: name, Toolset: corpusToolset, NoSandbox: true, Untrusted: "corpus", Timeout: webTimeout, Description: description,
+			Name: name, Toolset: corpusToolset, NoSandbox: true, Outside: "corpus", ReadOnly: true, Untrusted: "corpus", Timeout: webTimeout, Description: description,
 			Access: func(json.RawMessage) registry.Access { return registry.Access{} },
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 func init() {
 	add(registry.Define(registry.Definition{
-		Name: "web_crawl", Toolset: crawlToolset, NoSandbox: true, Untrusted: "web", Timeout: crawlTimeout,
+		Name: "web_crawl", Toolset: crawlToolset, NoSandbox: true, Outside: "web", ReadOnly: true, Untrusted: "web", Timeout: crawlTimeout,
 		Access: func(json.RawMessage) registry.Access { return registry.Access{} },
 		Description: "Reads a web page and pages of the same site that it leads to, as web_extract does. Each page shows its first " +
 			"5000 characters, or in some runs a summary.",

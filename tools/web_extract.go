@@ -9,7 +9,7 @@ import (
 
 func init() {
 	add(registry.Define(registry.Definition{
-		Name: "web_extract", Toolset: webToolset, NoSandbox: true, Untrusted: "web", Timeout: webTimeout,
+		Name: "web_extract", Toolset: webToolset, NoSandbox: true, Outside: "web", ReadOnly: true, Untrusted: "web", Timeout: webTimeout,
 		Access: func(json.RawMessage) registry.Access { return registry.Access{} },
 		Description: "Reads web pages, PDF files and feeds as Markdown. A page of over 5000 characters is cut, or summarised in some runs; with the next_offset " +
 			"of its result as offset another call reads on.",

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	add(registry.Define(registry.Definition{
-		Name: "web_search", Toolset: webToolset, NoSandbox: true, Untrusted: "web", Timeout: webTimeout,
+		Name: "web_search", Toolset: webToolset, NoSandbox: true, Outside: "web", ReadOnly: true, Untrusted: "web", Timeout: webTimeout,
 		Access: func(json.RawMessage) registry.Access { return registry.Access{} },
 		Description: "Searches the web. It returns titles, addresses and descriptions of pages, the best first; web_extract reads " +
 			"the pages themselves.",

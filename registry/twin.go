@@ -1,0 +1,159 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+)
+
+// Twin stands for tools that answer from outside of the sandbox (Definition.Outside): it keeps what they answer, or answers in
+// their place. It belongs to one attempt at an episode and is one of SessionConfig.Services. Many goroutines call it.
+type Twin interface {
+	// Begin is told of each call of such a tool before it runs, in call order, also of calls that then run side by side.
+	// What it returns gives the answer; nil leaves the call to the tool.
+	Begin(call TwinCall) TwinAnswer
+}
+
+// TwinAnswer gives the answer to a call, by live or without. The arguments are those that the tool gets, as a hook may have changed
+// them. Live calls the tool; its error is no answer, but the end of the episode, a lost sandbox or a bug, and is passed on.
+type TwinAnswer func(arguments json.RawMessage, live func() (Answer, error)) (Answer, error)
+
+// TwinCall is a call of a tool that answers from outside. Like an Answer, it has no secrets: results show their names instead.
+type TwinCall struct {
+	Tool        *Tool
+	Turn, Index int
+	Parent      string          // the call whose script makes this one
+	Arguments   json.RawMessage // mended, validated, with defaults
+}
+
+// Answer is what a tool came to, before the result is cut to its limit.
+type Answer struct {
+	Result   string   // JSON text, without a Failure
+	Failure  *Failure // the values of its Extra are JSON texts
+	Source   json.RawMessage
+	ExitCode *int
+	Images   []AnswerImage
+	Masked   []string // secrets that were replaced
+}
+
+// AnswerImage is an image that a tool kept, as it gave it, and showed to the model or not.
+type AnswerImage struct {
+	Image
+	Shown bool
+}
+
+// begin tells the twin of a call that will run.
+func (p *prepared) begin() {
+	if twin := p.session.twin; twin != nil && p.refused == nil && p.tool.Outside != "" {
+		p.twin = twin.Begin(TwinCall{
+			Tool: p.tool, Turn: p.call.Turn, Index: p.call.Index, Parent: p.call.Parent, Arguments: p.unsecret(p.args.given),
+		})
+		p.meter.keeps = p.twin != nil
+	}
+}
+
+// unsecret is a JSON text without secrets.
+func (p *prepared) unsecret(text json.RawMessage) json.RawMessage {
+	clean, _ := p.session.cfg.Secrets.mask(string(text))
+	return json.RawMessage(clean)
+}
+
+// answer is what the tool says, or its twin.
+func (p *prepared) answer(ctx context.Context) (text string, err error) {
+	if p.twin == nil {
+		return p.execute(ctx)
+	}
+	alive := false
+	got, err := p.twin(p.unsecret(p.args.given), func() (Answer, error) {
+		alive = true
+		return p.live(ctx)
+	})
+	if err != nil {
+		return "", err
+	}
+	p.call.Source, p.call.ExitCode, p.call.Masked = got.Source, got.ExitCode, got.Masked
+	if !alive {
+		for _, image := range got.Images {
+			if _, err := p.env.keep(image.Image, image.Shown && p.env.Sees()); err != nil {
+				return "", err
+			}
+		}
+		_, p.call.Images, _ = p.meter.end()
+	}
+	if got.Failure != nil {
+		return "", got.Failure
+	}
+	return got.Result, nil
+}
+
+// live calls the tool, and takes the secrets out of its answer.
+func (p *prepared) live(ctx context.Context) (a Answer, err error) {
+	text, err := p.execute(ctx)
+	if err != nil {
+		if p.untold(ctx, err) {
+			return a, err
+		}
+		if a.Failure, err = p.plain(p.told(err)); err != nil {
+			return a, err
+		}
+	}
+	a.Result, a.Source, a.ExitCode = p.mask(text), p.unsecret(p.call.Source), p.call.ExitCode
+	if p.call.Source == nil {
+		a.Source = nil
+	}
+	a.Images, p.meter.kept = p.meter.kept, nil
+	a.Masked = slices.Clone(p.call.Masked)
+	return a, nil
+}
+
+// plain is a failure of texts without secrets.
+func (p *prepared) plain(f *Failure) (*Failure, error) {
+	clean := *f
+	clean.Message, clean.Extra = p.mask(f.Message), nil
+	for _, key := range sortedKeys(f.Extra) {
+		text, err := encode(f.Extra[key])
+		if err != nil {
+			return nil, &malformed{err}
+		}
+		if clean.Extra == nil {
+			clean.Extra = map[string]any{}
+		}
+		clean.Extra[key] = json.RawMessage(p.mask(text))
+	}
+	return &clean, nil
+}
+
+// untold reports whether an error says nothing of what the tool answers: a bug, a lost sandbox, the end of the episode.
+func (p *prepared) untold(ctx context.Context, err error) bool {
+	_, crashed := errors.AsType[*crash](err)
+	_, unencoded := errors.AsType[*malformed](err)
+	_, closed := errors.AsType[*unopened](err)
+	return crashed || unencoded || closed || errors.Is(err, sandbox.ErrGone) || errors.Is(err, errStuck) ||
+		ctx.Err() != nil && !isFailure(err)
+}
+
+// told is what an error of a tool says to the model.
+func (p *prepared) told(err error) *Failure {
+	if f, failed := errors.AsType[*Failure](err); failed {
+		return f
+	}
+	if wrong, undecoded := errors.AsType[*problem](err); undecoded {
+		return p.tool.invalid([]problem{*wrong})
+	}
+	if errors.Is(err, errDeadline) || errors.Is(err, context.DeadlineExceeded) {
+		return p.late("timeout")
+	}
+	return p.unexpected("error", err)
+}
+
+// TwinMiss is a call that a recording cannot answer. That is not the agent's doing; broken ends the episode in a tool_error.
+func TwinMiss(tool, why string, broken bool) *Failure {
+	return &Failure{
+		Class: "twin_miss", Status: episode.CallUnavailable, Broken: broken,
+		Message: "the recording lacks this call of " + tool + " (" + why + ")",
+	}
+}
