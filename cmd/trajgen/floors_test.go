@@ -46,6 +46,7 @@ var floors = map[string]float64{
 	"tools/policy":            1.7,
 	"tools/sessions":          1.7,
 	"tools/threats":           1.7,
+	"tools/twin":              1.7,
 	"pipeline/model/budget":   1.5,
 	"outputs/sinktest":        1.5,
 	"outputs/compress":        1.5,

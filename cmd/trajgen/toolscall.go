@@ -21,6 +21,7 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
 
@@ -64,8 +65,8 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 			if err := tools.CheckPolicyMode(cmp.Or(opts.policy, tools.PolicyRecord)); err != nil {
 				return usage(err)
 			}
-			if opts.source.web.Mode == web.Record {
-				return usage(errors.New("--web record needs a run, which keeps the recording; want live, replay or corpus"))
+			if opts.source.web.Mode == web.Record || opts.source.twin.Mode == twin.Record {
+				return usage(errors.New("--web record and --twin record need a run, which keeps the recording; want live or replay"))
 			}
 			if opts.keep < 0 {
 				return usage(fmt.Errorf("--keep is %s; not below 0", opts.keep))

@@ -12,6 +12,7 @@ import (
 	"trajgen/pipeline/run"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
 
@@ -26,6 +27,7 @@ type toolSource struct {
 	plugins []string
 	sandbox run.Backend
 	web     web.Settings // of flags; what they leave out is as in the run file
+	twin    twin.Settings
 }
 
 func (s *toolSource) flags(flags *pflag.FlagSet) {
@@ -41,6 +43,8 @@ func (s *toolSource) webFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.web.Recording, "web-recording", "", "with --web replay: the run directory whose web was recorded")
 	flags.StringVar(&s.web.Corpus, "corpus", "",
 		"with --web corpus, and for search, open and find: an index, bundled, or the URL of a retrieval server")
+	flags.StringVar(&s.twin.Mode, "twin", "", "tools that answer from outside of the sandbox: live or replay (default: as in the run file, or live)")
+	flags.StringVar(&s.twin.Recording, "twin-recording", "", "with --twin replay: the run directory whose calls were recorded")
 }
 
 // toolbox is what a toolSource opens.
@@ -68,7 +72,8 @@ func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 	}
 	w := &t.file.Web
 	w.Mode, w.Recording, w.Corpus = cmp.Or(s.web.Mode, w.Mode), cmp.Or(s.web.Recording, w.Recording), cmp.Or(s.web.Corpus, w.Corpus)
-	if err := w.Validate(); err != nil {
+	t.file.Twin.Mode, t.file.Twin.Recording = cmp.Or(s.twin.Mode, t.file.Twin.Mode), cmp.Or(s.twin.Recording, t.file.Twin.Recording)
+	if err := errors.Join(w.Validate(), t.file.Twin.Validate()); err != nil {
 		return nil, err
 	}
 	if err := t.file.Tools.AddPlugins(s.plugins); err != nil {
@@ -77,7 +82,12 @@ func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 	var more []registry.Tool
 	if len(t.file.Tools.Plugins) > 0 {
 		backend := func() (sandbox.Backend, error) { return t.backend() }
-		set, err := t.file.OpenPlugins(cmd.Context(), backend, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+		recorded, err := twin.Open(t.file.Twin)
+		if err != nil {
+			return nil, err
+		}
+		t.closers = append(t.closers, recorded.Close)
+		set, err := t.file.OpenPlugins(cmd.Context(), backend, recorded, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 		if err != nil {
 			return nil, err
 		}

@@ -90,9 +90,10 @@ type Calls struct {
 	Tools        []ToolStats `json:"tools"`
 	UnknownTools []Count     `json:"unknown_tools"` // names that models called and that do not exist
 	Web          *Replays    `json:"web_replay,omitempty"`
+	Twin         *Replays    `json:"twin_replay,omitempty"`
 }
 
-// Replays are calls that a recording of the web was to answer.
+// Replays are calls that a recording, of the web or of tools, was to answer.
 type Replays struct {
 	Calls    int     `json:"calls"`
 	Missed   int     `json:"missed"` // the recording lacked something

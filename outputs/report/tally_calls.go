@@ -22,6 +22,7 @@ type callTallies struct {
 	tools   map[string]*toolTally
 	unknown counter[string]
 	web     Replays
+	twin    Replays
 }
 
 func (c *callTallies) add(ep *episode.Episode) {
@@ -39,7 +40,7 @@ func (c *callTallies) add(ep *episode.Episode) {
 			t.classes.addBounded(call.ErrorClass)
 		}
 		t.addFate(call)
-		c.web.add(call)
+		c.addReplay(call)
 		hash := hashOf(ep.ID, i)
 		t.elapsed.add(hash, call.Elapsed)
 		t.sandbox.add(hash, call.SandboxTime)
@@ -65,14 +66,23 @@ func (t *toolTally) addFate(call *episode.ToolCall) {
 	}
 }
 
-// add counts a call that a recording of the web answered, or could not.
-func (r *Replays) add(call *episode.ToolCall) {
-	var source struct{ Mode string }
-	if len(call.Source) == 0 || json.Unmarshal(call.Source, &source) != nil || source.Mode != "replay" {
+// addReplay counts a call that a recording was to answer: one of tools, or else one of the web.
+func (c *callTallies) addReplay(call *episode.ToolCall) {
+	var source struct{ Mode, Via string }
+	if len(call.Source) == 0 || json.Unmarshal(call.Source, &source) != nil {
 		return
 	}
+	switch {
+	case source.Via == "replay":
+		c.twin.add(call.ErrorClass == "twin_miss")
+	case source.Mode == "replay":
+		c.web.add(call.ErrorClass == "replay_miss")
+	}
+}
+
+func (r *Replays) add(missed bool) {
 	r.Calls++
-	if call.ErrorClass == "replay_miss" {
+	if missed {
 		r.Missed++
 	}
 	r.HitShare = float64(r.Calls-r.Missed) / float64(r.Calls)
@@ -95,6 +105,9 @@ func (c *callTallies) list() Calls {
 	calls := Calls{Tools: list, UnknownTools: c.unknown.byCount()}
 	if c.web.Calls > 0 {
 		calls.Web = &c.web
+	}
+	if c.twin.Calls > 0 {
+		calls.Twin = &c.twin
 	}
 	return calls
 }

@@ -25,6 +25,7 @@ import (
 	"trajgen/tools"
 	"trajgen/tools/browser"
 	"trajgen/tools/plugin"
+	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
 
@@ -41,6 +42,7 @@ type Experiment struct {
 	prompts  rollout.Prompts // the contents of the section's files
 	commands *tools.CommandPolicy
 	plugins  *plugin.Set // nil without any
+	twin     *twin.Twin
 }
 
 // opened is what the parts of an experiment need.
@@ -75,7 +77,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first
@@ -153,7 +155,7 @@ func (e *Experiment) openRegistry(context.Context) error {
 	if e.Registry, err = NewRegistry(e.File, more...); err != nil {
 		return err
 	}
-	if err = e.File.Tools.checkResultLimits(e.Registry); err != nil {
+	if err = errors.Join(e.File.Tools.checkResultLimits(e.Registry), e.File.Twin.Check(e.Registry.Tools())); err != nil {
 		return err
 	}
 	fixed, err := e.Registry.Select(e.File.Tools.fixed(), e.File.Tools.DisabledToolsets)

@@ -46,7 +46,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	text := func(v any) string { return Setting{Value: reflect.ValueOf(v)}.text() }
 	own := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "system_prompt": parts.System,
-		"web": parts.Web, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
+		"web": parts.Web, "twin": parts.Twin, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
 		"policy": f.Scripted.Decides(), "fallbacks": strings.Join(f.fallbacks(), ","), "token_ids": f.Model.TokenServer(),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
 		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
@@ -78,6 +78,7 @@ type experimentParts struct {
 	Plugins                                string // their settings, files and tools
 	Ephemeral, Prefill                     string
 	Web                                    string // what web tools answer from
+	Twin                                   string // how calls of tools are recorded or replayed
 	Browser                                string // how browsers are started in sandboxes; "" where no episode can have one
 }
 

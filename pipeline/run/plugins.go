@@ -12,6 +12,7 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/tools/plugin"
+	"trajgen/tools/twin"
 )
 
 // AddPlugins adds plugins that flags name. They replace those of the same name in the run file.
@@ -57,10 +58,11 @@ func readPlugin(path string) (plugin.Config, error) {
 var notOfName = regexp.MustCompile(`[^a-z0-9_-]+`)
 
 // OpenPlugins asks the plugins for their tools, in a sandbox like those of the run. It calls backend only if a plugin needs a
-// sandbox.
-func (f File) OpenPlugins(ctx context.Context, backend func() (sandbox.Backend, error), logger *slog.Logger) (*plugin.Set, error) {
+// sandbox. Those whose calls the twin answers need not be there.
+func (f File) OpenPlugins(ctx context.Context, backend func() (sandbox.Backend, error), recorded *twin.Twin, logger *slog.Logger) (
+	*plugin.Set, error) {
 	return plugin.Open(ctx, f.Tools.Plugins, plugin.Options{
-		StateDir: StateDir(), Environ: os.LookupEnv, Logger: logger,
+		StateDir: StateDir(), Environ: os.LookupEnv, Logger: logger, Recorded: recorded,
 		Sandbox: func(ctx context.Context) (sandbox.Sandbox, error) {
 			b, err := backend()
 			if err != nil {
@@ -76,7 +78,7 @@ func (e *Experiment) openPlugins(ctx context.Context) error {
 	if len(e.File.Tools.Plugins) == 0 {
 		return nil
 	}
-	set, err := e.File.OpenPlugins(ctx, e.sandboxes, e.Logger)
+	set, err := e.File.OpenPlugins(ctx, e.sandboxes, e.twin, e.Logger)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (e *Experiment) openPlugins(ctx context.Context) error {
 	e.closers = append(e.closers, set.Close)
 	e.parts.Plugins = set.Digest()
 	for _, p := range e.File.Tools.Plugins {
-		if p.Where == plugin.WhereRunner {
+		if p.Where == plugin.WhereRunner && set.Runs(p.Name) {
 			fmt.Fprintf(e.warnings, "plugin %s runs on this machine, outside of the sandboxes\n", p.Name)
 		}
 	}

@@ -102,7 +102,7 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 		}
 	}
 	e.images.Move(media.Dir(dir))
-	if err := e.web.Record(dir, resume); err != nil {
+	if err := errors.Join(e.web.Record(dir, resume), e.recordTwin(dir, resume)); err != nil {
 		return nil, err
 	}
 	if err := e.beginTape(s.Manifest.Fingerprint); err != nil {
@@ -193,7 +193,7 @@ func (s *Run) before(id string) (_ *episode.Episode, err error) {
 
 // Append keeps an episode.
 func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
-	if err := errors.Join(s.Exp.recorder.Sync(), s.Exp.web.Sync()); err != nil { // tapes must have every journaled episode
+	if err := errors.Join(s.Exp.recorder.Sync(), s.Exp.web.Sync(), s.Exp.twin.Sync()); err != nil { // tapes must have every journaled episode
 		return err
 	}
 	if err := s.journal.Append(ctx, ep); err != nil {

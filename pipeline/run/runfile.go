@@ -17,6 +17,7 @@ import (
 	"trajgen/tools"
 	"trajgen/tools/browser"
 	"trajgen/tools/media"
+	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
 
@@ -38,6 +39,7 @@ type File struct {
 	Tools    Tools                   `yaml:"tools,omitempty" section:"Toolsets and tools"`
 	Commands tools.CommandSettings   `yaml:"commands,omitempty" section:"Commands that could do harm"`
 	Web      web.Settings            `yaml:"web,omitempty" section:"The web that tools see"`
+	Twin     twin.Settings           `yaml:"twin,omitempty" section:"Calls that are recorded and replayed"`
 	Browser  browser.Settings        `yaml:"browser,omitempty" section:"Browsers of episodes"`
 	Media    media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
 	Model    model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
@@ -73,7 +75,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.Media.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.Media.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}

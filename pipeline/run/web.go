@@ -16,6 +16,7 @@ import (
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/media"
+	"trajgen/tools/twin"
 	"trajgen/tools/web"
 	"trajgen/tools/web/sites"
 	"trajgen/tools/web/source"
@@ -40,6 +41,9 @@ func (e *Experiment) openWeb(ctx context.Context) (err error) {
 func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollout.Ask) []any {
 	view := e.web.View(ep.ID, ep.Attempt, task.Sites...)
 	all := []any{view, e.mediaView(ep, view, ask), e.browsers}
+	if t := e.twin.Play(ep.ID, ep.Attempt); t != nil {
+		all = append(all, t)
+	}
 	if e.pages == nil {
 		return all
 	}
@@ -84,8 +88,17 @@ func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, err
 		return nil, nil, err
 	}
 	closers = append(closers, closeBrowsers)
+	recorded, err := twin.Open(f.Twin)
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, recorded.Close)
 	view := seen.View(id, 1, names...)
-	return []any{view, makes.View(media.Attempt{Web: view}), browsers}, closeAll, nil
+	all := []any{view, makes.View(media.Attempt{Web: view}), browsers}
+	if t := recorded.Play(id, 1); t != nil {
+		all = append(all, t)
+	}
+	return all, closeAll, nil
 }
 
 // openPages opens the model that summarises long pages, if the run names one.

@@ -28,7 +28,7 @@ var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 // describe asks all plugins for their tools.
 func (s *Set) describe(ctx context.Context, opts Options) (err error) {
 	var box sandbox.Sandbox
-	if slices.ContainsFunc(s.plugins, func(p *plugin) bool { return p.runner == nil }) {
+	if slices.ContainsFunc(s.plugins, func(p *plugin) bool { return p.runner == nil && !p.recorded }) {
 		if box, err = opts.Sandbox(ctx); err != nil {
 			return fmt.Errorf("open a sandbox to ask plugins for their tools: %w", err)
 		}
@@ -57,6 +57,9 @@ func (s *Set) describe(ctx context.Context, opts Options) (err error) {
 
 // describe asks one plugin, in a process that serves nothing else.
 func (p *plugin) describe(ctx context.Context, shared opener, logger *slog.Logger) ([]registry.Tool, error) {
+	if p.recorded {
+		return p.define(p.says)
+	}
 	limited, cancel := context.WithTimeout(ctx, describeTime)
 	defer cancel()
 	l := newLive(p, logger)
@@ -80,11 +83,11 @@ func (p *plugin) describe(ctx context.Context, shared opener, logger *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	p.concurrent = d.Concurrent
 	d.ID = 0
 	if p.described, err = json.Marshal(d); err != nil {
 		return nil, err
 	}
+	p.says, p.digest = d, digest(p.parts)
 	return p.define(d)
 }
 
@@ -101,6 +104,7 @@ func (p *plugin) define(d description) ([]registry.Tool, error) {
 	if len(d.Tools) > maxTools {
 		return nil, fmt.Errorf("it describes %d tools; at most %d", len(d.Tools), maxTools)
 	}
+	p.concurrent = d.Concurrent
 	var tools []registry.Tool
 	var errs []error
 	for _, entry := range d.Tools {
@@ -124,17 +128,21 @@ func (p *plugin) tool(entry toolEntry) (registry.Tool, error) {
 	if entry.TimeoutS < 0 || entry.TimeoutS > maxTimeout.Seconds() {
 		return registry.Tool{}, fmt.Errorf("tool %q: timeout_s is %v; from 0 to %v", entry.Name, entry.TimeoutS, maxTimeout.Seconds())
 	}
+	onRunner := p.cfg.Where == WhereRunner
 	definition := registry.Definition{
 		Name: entry.Name, Toolset: p.cfg.toolset(), Description: entry.Description, Timeout: p.timeout(entry.TimeoutS),
-		NoSandbox: p.runner != nil, Runner: p.runner != nil, Untrusted: entry.Untrusted, Override: p.cfg.Override,
-		Script: p.cfg.Scripts,
+		NoSandbox: onRunner, Runner: onRunner, Untrusted: entry.Untrusted, Override: p.cfg.Override,
+		Script: p.cfg.Scripts, Version: p.digest, ReadOnly: entry.ReadOnly,
+	}
+	if len(entry.Reads)+len(entry.Writes) == 0 { // one that says which files of the sandbox it works on is the sandbox's own
+		definition.Outside = outside(p.cfg.Name)
 	}
 	// Without concurrency, the calls of a turn would wait here in random order.
 	if p.concurrent && (entry.Reads != nil || entry.Writes != nil) {
 		definition.Access = entry.access
 	}
 	parameters := entry.Parameters
-	if len(parameters) == 0 {
+	if len(parameters) == 0 || string(parameters) == "null" {
 		parameters = noParameters
 	}
 	name := entry.Name

@@ -18,7 +18,8 @@
 //	   "timeout_s":10,"reads":["path"]}]}
 //
 // (on one line). Only name and description are required. A tool without parameters takes none. One whose results strangers
-// could have written says where they come from, such as "untrusted":"web"; the trace then says so. A concurrent plugin is sent
+// could have written says where they come from, such as "untrusted":"web"; the trace then says so. One whose calls change
+// nothing may say "read_only":true, so that recorded calls of it answer more often. A concurrent plugin is sent
 // requests while it still works on others and may answer in any order; its tools may say which of their arguments are
 // paths that they read and write, so that calls of one turn that cannot conflict run side by side. Empty lists mean that
 // the tool touches no file; without lists its calls run alone.
@@ -67,6 +68,15 @@ type Options struct {
 	// StateDir holds the directories of plugins on the runner; "" is that of sandbox.Options.
 	StateDir string
 	Logger   *slog.Logger // nil logs nothing
+	Recorded Recorded     // optional
+}
+
+// Recorded is a recording of plugins' calls. It is used by one goroutine.
+type Recorded interface {
+	// Description is what Set.Descriptions had of a plugin.
+	Description(name string) (description json.RawMessage, found bool, err error)
+	// Replays reports whether the recording alone answers calls of a tool.
+	Replays(tool string) bool
 }
 
 // Set is the plugins of a run, safe for concurrent use by all its episodes.
@@ -85,7 +95,10 @@ type plugin struct {
 	runner     sandbox.Backend   // its backend on the runner, nil in a sandbox
 	boxes      atomic.Int64      // names those on the runner
 	concurrent bool
-	described  json.RawMessage
+	says       description
+	described  json.RawMessage // the same, for the digest
+	digest     string
+	recorded   bool // it never runs
 }
 
 // Open reads the plugins' files and asks each for its tools. The tools are fixed for the whole run, even if a plugin later
@@ -105,7 +118,10 @@ func Open(ctx context.Context, configs []Config, opts Options) (_ *Set, err erro
 	}()
 	var errs []error
 	for _, cfg := range configs {
-		p, err := s.load(cfg, opts)
+		p, err := recalled(cfg, opts.Recorded)
+		if err == nil && p == nil {
+			p, err = s.load(cfg, opts)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("plugin %s: %w", cfg.Name, err))
 			continue
@@ -161,18 +177,32 @@ func (s *Set) Digest() string {
 	if len(s.plugins) == 0 {
 		return ""
 	}
-	hash := sha256.New()
-	part := func(data []byte) { fmt.Fprintf(hash, "%d:%s\n", len(data), data) }
-	for _, p := range s.plugins {
-		config, _ := json.Marshal(p.cfg.identity()) // strings and lists of them
-		part(config)
-		for _, file := range p.files {
-			part([]byte(file.Path))
-			part([]byte(file.Mode.String()))
-			part(file.Data)
+	return digest(func(part func(data []byte)) {
+		for _, p := range s.plugins {
+			if p.recorded {
+				part([]byte(p.digest))
+			} else {
+				p.parts(part)
+			}
 		}
-		part(p.described)
+	})
+}
+
+// parts are what a plugin is identified by.
+func (p *plugin) parts(part func(data []byte)) {
+	config, _ := json.Marshal(p.cfg.identity()) // strings and lists of them
+	part(config)
+	for _, file := range p.files {
+		part([]byte(file.Path))
+		part([]byte(file.Mode.String()))
+		part(file.Data)
 	}
+	part(p.described)
+}
+
+func digest(parts func(part func(data []byte))) string {
+	hash := sha256.New()
+	parts(func(data []byte) { fmt.Fprintf(hash, "%d:%s\n", len(data), data) })
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))[:16]
 }
 

@@ -35,11 +35,14 @@ type request struct {
 	CallID    string          `json:"call_id,omitempty"`
 }
 
-func (r request) line() ([]byte, error) {
+func (r request) line() ([]byte, error) { return encode(r) }
+
+// encode writes a line of JSON that leaves JSON texts in a value as they are.
+func encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
+	if err := encoder.Encode(value); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
@@ -127,6 +130,7 @@ type toolEntry struct {
 	Reads       []string        `json:"reads"`
 	Writes      []string        `json:"writes"`
 	Untrusted   string          `json:"untrusted"`
+	ReadOnly    bool            `json:"read_only,omitempty"` // without it digests of older descriptions stay what they are
 }
 
 // describes parses the answer strictly: with a misspelt field, the tool would differ from what its author intended.

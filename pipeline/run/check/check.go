@@ -21,6 +21,7 @@ import (
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
 
@@ -131,8 +132,10 @@ func Verify(ctx context.Context, dir string) (*Verification, error) {
 		v.differ("%v", err)
 	}
 	v.images()
-	if err := web.VerifyRecording(dir); err != nil {
-		v.differ("%v", err)
+	for _, verify := range []func(string) error{web.VerifyRecording, twin.VerifyRecording} {
+		if err := verify(dir); err != nil {
+			v.differ("%v", err)
+		}
 	}
 	v.OK = len(v.Differences) == 0
 	return v, nil

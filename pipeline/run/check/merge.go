@@ -13,6 +13,7 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/run"
+	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
 
@@ -55,7 +56,7 @@ func Merge(ctx context.Context, dirs []string, out string) (result Merged, err e
 				Name: filepath.Base(dirs[i]), Fingerprint: m.Fingerprint, Version: m.Version, Seed: m.RunFile.Seed, Episodes: merged.Episodes[i], Of: m.Of(),
 			})
 		}
-		if err := web.MergeRecordings(dir, dirs, time.Now); err != nil {
+		if err := errors.Join(web.MergeRecordings(dir, dirs, time.Now), twin.MergeRecordings(dir, dirs)); err != nil {
 			return err
 		}
 		m := mergeManifests(manifests)
