@@ -28,6 +28,7 @@ var floors = map[string]float64{
 	"pipeline/rollout":        3,
 	"tools/plugin":            2.5,
 	"tools":                   2,
+	"tools/mcpserve":          1.8,
 	"tools/search":            1.8,
 	"tools/browser":           1.95,
 	"tools/media":             1.95,

@@ -16,10 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/rollout"
 	"trajgen/pipeline/run"
 	"trajgen/registry"
-	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
@@ -33,6 +31,8 @@ type callOptions struct {
 	toolsets, env     []string
 	sites             []string
 	keep              time.Duration
+	image             string
+	sees              bool // results may have images
 }
 
 func newToolsCall(std stdio) *cobra.Command {
@@ -183,76 +183,22 @@ func newResultLine(call episode.ToolCall) resultLine {
 }
 
 func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests []registry.Request) (err error) {
-	enabled := o.toolsets
-	if len(enabled) == 0 {
-		enabled = []string{"all"}
-	}
-	toolset, err := box.registry.Select(enabled, nil)
-	if err != nil {
-		return usage(err)
-	}
-	sb, err := o.openSandbox(ctx, box)
+	policy := run.CallerPolicy(cmp.Or(o.policy, box.file.Commands.Policy), box.choice.Name)
+	d, err := o.begin(ctx, box, callID(), policy)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, sb.Close()) }()
-	policy := run.CallerPolicy(cmp.Or(o.policy, box.file.Commands.Policy), box.choice.Name)
-	var guard *registry.Guardrails
-	if box.file.Tools.Guardrails != rollout.GuardOff {
-		guard = registry.NewGuardrails()
-	}
-	services, closeServices, err := run.Services(ctx, &box.file, func() (sandbox.Backend, error) { return box.backend() }, callID(), o.sites)
-	if err != nil {
-		return usage(err)
-	}
-	defer func() { err = errors.Join(err, closeServices()) }()
-	session := toolset.Session(registry.SessionConfig{
-		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
-		Hooks:   policy.Hook(), Guardrails: guard, Services: services,
-		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
-	})
-	defer session.Close()
+	defer func() { err = errors.Join(err, d.close()) }()
 	for _, request := range requests {
-		if err := writeLine(std.out, newResultLine(session.Call(ctx, request))); err != nil {
+		if err := writeLine(std.out, newResultLine(d.session.Call(ctx, request))); err != nil {
 			return fmt.Errorf("write result: %w", err)
 		}
 	}
 	if o.keep > 0 {
-		return stayBehind(ctx, std, sb, callID(), o.keep)
+		return stayBehind(ctx, std, d.sandbox, callID(), o.keep)
 	}
 	return nil
 }
 
 // callID names the sandbox of a call.
 func callID() string { return fmt.Sprintf("call-%d", os.Getpid()) }
-
-// openSandbox opens a sandbox with the workspace in it, like those of the run file when there is one.
-func (o callOptions) openSandbox(ctx context.Context, box *toolbox) (sandbox.Sandbox, error) {
-	folder, err := readWorkspace(o.workspace)
-	if err != nil {
-		return nil, usage(err)
-	}
-	backend, err := box.backend()
-	if err != nil {
-		return nil, usage(err)
-	}
-	spec := sandbox.Spec{ID: callID()}
-	if f := box.file; o.source.path != "" {
-		spec = f.Sandbox.Spec()
-		spec.ID = callID()
-		if spec.Network != sandbox.NetworkAllowlist {
-			spec.Allow = nil
-		}
-		if err := backend.Offers(spec.Network, spec.Image); err != nil {
-			return nil, usage(err)
-		}
-	}
-	sb, err := backend.Open(ctx, spec)
-	if err != nil {
-		return nil, fmt.Errorf("open sandbox: %w", err)
-	}
-	if err := folder.put(ctx, sb); err != nil {
-		return nil, errors.Join(fmt.Errorf("copy %s into the sandbox: %w", o.workspace, err), sb.Close())
-	}
-	return sb, nil
-}

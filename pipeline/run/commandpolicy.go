@@ -115,6 +115,11 @@ func CallerPolicy(asked, backend string) *tools.CommandPolicy {
 	return &tools.CommandPolicy{Mode: mode}
 }
 
+// AgentPolicy is the policy of calls that an agent makes outside of a run, whose user is not asked.
+func AgentPolicy(asked, backend string) *tools.CommandPolicy {
+	return &tools.CommandPolicy{Mode: cmp.Or(asked, defaultPolicy(backend))}
+}
+
 // agreed approves every command, as the caller or the dataset wrote it.
 type agreed struct{ by string }
 
