@@ -82,7 +82,7 @@ func here(t *testing.T, args ...string) result {
 }
 
 // prints are the commands that only parse and print.
-var prints = []string{"command", "compress", "corpus", "datasets", "diff", "distributions", "export", "image", "merge", "repair", "report", "tape", "toolsets", "verify"}
+var prints = []string{"command", "compress", "corpus", "datasets", "diff", "distributions", "export", "image", "merge", "repair", "report", "tape", "toolsets", "twin", "verify"}
 
 // trajgen runs a command: in this process when it only parses and prints, and otherwise as a program in a folder of the test's own.
 func trajgen(t *testing.T, args ...string) result {

@@ -71,7 +71,9 @@ func TestMCPServeStdio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var schemas []struct{ Function struct{ Name, Description string } }
+	var schemas []struct {
+		Function struct{ Name, Description string }
+	}
 	if err := json.Unmarshal([]byte(succeed(t, "tools", "schema", "--toolsets", "terminal,file").out), &schemas); err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func (p *plugin) tool(entry toolEntry) (registry.Tool, error) {
 		Script: p.cfg.Scripts, Version: p.digest, ReadOnly: entry.ReadOnly,
 	}
 	if len(entry.Reads)+len(entry.Writes) == 0 { // one that says which files of the sandbox it works on is the sandbox's own
-		definition.Outside = outside(p.cfg.Name)
+		definition.Outside = Outside(p.cfg.Name)
 	}
 	// Without concurrency, the calls of a turn would wait here in random order.
 	if p.concurrent && (entry.Reads != nil || entry.Writes != nil) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// outside names a plugin as who answers.
-func outside(name string) string { return "plugin " + name }
+// Outside names a plugin as who answers, in Definition.Outside.
+func Outside(name string) string { return "plugin " + name }
 
 // known is what a recording of a plugin's calls has of the plugin.
 type known struct {
@@ -23,7 +23,7 @@ func (s *Set) Descriptions() (map[string]json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[outside(p.cfg.Name)] = text
+		all[Outside(p.cfg.Name)] = text
 	}
 	return all, nil
 }
@@ -33,7 +33,7 @@ func recalled(cfg Config, from Recorded) (*plugin, error) {
 	if from == nil {
 		return nil, nil
 	}
-	text, found, err := from.Description(outside(cfg.Name))
+	text, found, err := from.Description(Outside(cfg.Name))
 	if err != nil || !found {
 		return nil, err
 	}

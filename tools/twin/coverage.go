@@ -28,6 +28,9 @@ func (t Tally) Add(call *episode.ToolCall) {
 	}
 }
 
+// Lacks counts a call of a tool that the recording does not have.
+func (t Tally) Lacks(tool string) { t.count(tool, newTool) }
+
 func (t Tally) count(tool, miss string) {
 	c := t[tool]
 	if c == nil {

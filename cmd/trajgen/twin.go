@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"trajgen/pipeline/run/check"
+	"trajgen/tools/twin"
+)
+
+func newTwin(std stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "twin", Short: "Say what a recording of tools has, and which calls it can answer",
+		Long: `A run with --twin record keeps what tools answered from outside of the sandbox: the web, plugins. These commands say what such a
+recording has and how far it answers further runs.`,
+	}
+	return group(cmd, newTwinInfo(std), newTwinReport(std))
+}
+
+// twinOf opens the recording of tools that a run directory has.
+func twinOf(dir string) (*twin.Tape, error) {
+	tape, err := twin.OpenTape(twin.RecordingDir(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = usage(fmt.Errorf("%s has no recording of tools: --twin record makes one", dir))
+	}
+	return tape, err
+}
+
+func newTwinInfo(std stdio) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "info RUN", Short: "Print what a run recorded of its tools", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			tape, err := twinOf(args[0])
+			if err != nil {
+				return err
+			}
+			defer tape.Close()
+			info, err := tape.Info()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(std.out, info)
+			}
+			fmt.Fprintf(std.out, "%d calls of %d episodes; %.1f MB on the disk\ndigest: %s\n", info.Calls, info.Episodes, float64(info.Disk)/1e6, info.Digest)
+			if len(info.Answers) > 0 {
+				fmt.Fprintf(std.out, "answers for: %s\n", strings.Join(info.Answers, ", "))
+			}
+			if err := tape.Damage(); err != nil {
+				fmt.Fprintf(std.out, "damaged: %v\n", err)
+			}
+			fmt.Fprintf(std.out, "\n%7s  %s\n", "calls", "tool")
+			for _, tool := range slices.Sorted(maps.Keys(info.Tools)) {
+				fmt.Fprintf(std.out, "%7d  %s\n", info.Tools[tool], tool)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+// twinReport is what twin report prints.
+type twinReport struct {
+	Run       string          `json:"run,omitempty"`
+	Recording string          `json:"recording,omitempty"`
+	Tools     []twin.Coverage `json:"tools"`
+}
+
+func newTwinReport(std stdio) *cobra.Command {
+	var asJSON bool
+	var replayed, recording, against string
+	cmd := &cobra.Command{
+		Use:   "report --run RUN | --recording RUN [--against RUN]",
+		Short: "Print the share of calls that a recording can answer, by tool and kind of miss",
+		Long: `With --run: which calls of a run that replayed a recording it answered. With --recording and --against: which calls of a run
+it could answer, of a run that was played without it. With --recording alone: which of its own calls it could answer from other
+episodes than the one that made them, which is what it is worth for further ones.
+
+Kinds of misses: new_tool, where the recording has none of the tool; other_digest, where the tool had another schema or another
+plugin was behind it; new_arguments; new_history, where the same call came after other ones that may have changed something.`,
+		Example: `  trajgen twin report --run runs/replayed
+  trajgen twin report --recording runs/recorded --against runs/live --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (replayed == "") == (recording == "") || against != "" && recording == "" {
+				return usage(errors.New("twin report needs --run RUN, or --recording RUN that may have --against RUN"))
+			}
+			r := twinReport{Run: replayed + against, Recording: recording}
+			tally, err := tallied(cmd.Context(), replayed, recording, against)
+			if err != nil {
+				return err
+			}
+			r.Tools = tally.List()
+			if asJSON {
+				return writeJSON(std.out, r)
+			}
+			r.print(std.out)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&replayed, "run", "", "a run that replayed a recording")
+	cmd.Flags().StringVar(&recording, "recording", "", "a run that was recorded")
+	cmd.Flags().StringVar(&against, "against", "", "a run whose calls the recording is asked for")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func tallied(ctx context.Context, replayed, recording, against string) (twin.Tally, error) {
+	switch {
+	case replayed != "":
+		return check.Twinned(ctx, replayed)
+	case against != "":
+		return check.TwinAgainst(ctx, recording, against)
+	}
+	tape, err := twinOf(recording)
+	if err != nil {
+		return nil, err
+	}
+	defer tape.Close()
+	return tape.Others()
+}
+
+func (r twinReport) print(w io.Writer) {
+	fmt.Fprintf(w, "%7s %7s %7s  %-30s %s\n", "calls", "hits", "share", "tool", "misses")
+	for _, c := range r.Tools {
+		var kinds []string
+		for _, kind := range slices.Sorted(maps.Keys(c.Misses)) {
+			kinds = append(kinds, fmt.Sprintf("%s %d", kind, c.Misses[kind]))
+		}
+		fmt.Fprintf(w, "%7d %7d %6.1f%%  %-30s %s\n", c.Calls, c.Hits, 100*c.HitShare, c.Tool, strings.Join(kinds, ", "))
+	}
+}
