@@ -252,8 +252,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// FuzzOpen has the index of a recording be anything.
-func FuzzOpen(f *testing.F) {
+// FuzzOpenTwin has the index of a recording be anything.
+func FuzzOpenTwin(f *testing.F) {
 	run := f.TempDir()
 	record(f, run, map[string][][]string{"a": {{`look {"text":"1"}`, `add {}`}, {`fails {"text":"x"}`}, {`shows {}`}}})
 	seed := read(f, indexOf(run))

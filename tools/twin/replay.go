@@ -229,6 +229,9 @@ func (t *Tape) record(at int64) (k kept, text json.RawMessage, err error) {
 	if err == nil {
 		text, err = body(t.index, &k)
 	}
+	if err != nil {
+		err = fmt.Errorf("read the recording at byte %d: %w", at, err)
+	}
 	return k, text, err
 }
 

@@ -169,10 +169,7 @@ func (r *Reader) Record(at int64) ([]byte, error) {
 	if err == nil {
 		record, err = frames.ReadPayload(r.file, h, nil)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the recording at byte %d: %w", at, err)
-	}
-	return record, nil
+	return record, err
 }
 
 // Content reads a content.

@@ -2,10 +2,8 @@ package tape
 
 import (
 	"cmp"
-	"io/fs"
 	"maps"
 	"net/url"
-	"path/filepath"
 	"slices"
 )
 
@@ -65,15 +63,7 @@ func (t *Tape) Info() (Info, error) {
 		info.Hosts = append(info.Hosts, *hosts[name])
 	}
 	slices.SortStableFunc(info.Hosts, func(a, b Host) int { return cmp.Compare(b.Exchanges, a.Exchanges) })
-	err := filepath.WalkDir(t.blobs.Dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		file, err := entry.Info()
-		if err == nil {
-			info.Disk += file.Size()
-		}
-		return err
-	})
+	var err error
+	info.Disk, err = t.index.Disk()
 	return info, err
 }

@@ -25,7 +25,7 @@ func (r *Recorder) add(dir string) error {
 	}
 	defer t.Close()
 	last := r.session
-	return errors.Join(t.damage, t.archive(func(_ int, a archived) error {
+	return errors.Join(t.Damage(), t.archive(func(_ int, a archived) error {
 		a.Session += last
 		r.session = max(r.session, a.Session)
 		return r.keep(a.exchange, a.sent, a.got)

@@ -8,16 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"trajgen/outputs/log"
-	"trajgen/outputs/log/blobs"
-	"trajgen/outputs/log/disk"
+	"trajgen/outputs/log/index"
 	"trajgen/tools/web/source"
 )
 
@@ -33,9 +29,7 @@ type Options struct {
 // Recorder records onto a tape. It is used from many goroutines. The first error of the disk is the last thing that it does:
 // every request afterwards gets the same error.
 type Recorder struct {
-	index   *log.File
-	blobs   *blobs.Store
-	lock    *os.File
+	index   *index.Writer
 	secrets secrets
 	now     func() time.Time
 	session int
@@ -43,48 +37,27 @@ type Recorder struct {
 
 // Create opens the recording in a directory for writing. What a killed writer left half-written is cut off. The recorder is
 // the only one in the directory.
-func Create(dir string, o Options) (_ *Recorder, err error) {
-	if err := disk.MakeDir(dir); err != nil {
-		return nil, fmt.Errorf("make the directory of a recording: %w", disk.Explain(dir, err))
-	}
-	r := &Recorder{blobs: bodies(dir), secrets: o.Secrets, now: o.Now}
-	if r.lock, err = log.Lock(dir); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, r.lock.Close())
-		}
-	}()
-	file, err := disk.Make(filepath.Join(dir, indexName))
-	if err != nil {
-		return nil, fmt.Errorf("open a recording: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, file.Close())
-		}
-	}()
+func Create(dir string, o Options) (*Recorder, error) {
+	r := &Recorder{secrets: o.Secrets, now: o.Now}
 	exchanges := 0
-	tail, gaps, err := scan(file, func(_ int64, x *exchange, _ []byte) {
+	w, err := kind.Create(dir, func(record []byte) error {
+		x := &exchange{}
+		if err := json.Unmarshal(record, x); err != nil {
+			return err
+		}
 		exchanges++
 		r.session = max(r.session, x.Session)
+		return nil
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(gaps) > 0:
-		return nil, fmt.Errorf("%w: record into another directory", gaps[0])
-	case exchanges > 0 && !o.More:
-		return nil, fmt.Errorf("%s holds %d exchanges of another run: --resume goes on, another directory starts one", dir, exchanges)
-	}
-	r.session++
-	if r.index, err = log.New(file, tail); err == nil && tail == 0 {
-		_, err = r.index.Append([]byte(title))
-	}
 	if err != nil {
-		return nil, fmt.Errorf("write a recording: %w", err)
+		return nil, err
 	}
+	if exchanges > 0 && !o.More {
+		err := fmt.Errorf("%s holds %d exchanges of another run: --resume goes on, another directory starts one", dir, exchanges)
+		return nil, errors.Join(err, w.Close())
+	}
+	r.index = w
+	r.session++
 	return r, nil
 }
 
@@ -255,32 +228,23 @@ func (o *open) record() error {
 // keep writes an exchange.
 func (r *Recorder) keep(x *exchange, sent, body []byte) error {
 	var err, unsent error
-	x.Body, err = r.blobs.Keep(body)
-	x.SentBody, unsent = r.blobs.Keep(sent)
+	x.Body, err = r.index.Keep(body)
+	x.SentBody, unsent = r.index.Keep(sent)
 	if err = errors.Join(unsent, err); err != nil {
-		return unusable(r.index.Fail(fmt.Errorf("keep a body: %w", err)))
+		return unusable(err)
 	}
-	text, err := json.Marshal(x)
+	record, err := json.Marshal(x)
 	if err != nil {
-		return unusable(r.index.Fail(err))
+		return unusable(err)
 	}
-	frame := append(frames.Begin(make([]byte, 0, len(text)+16), nil), text...)
-	frames.Finish(frame)
-	if _, err := r.index.Append(frame); err != nil {
+	if err := r.index.Add(record); err != nil {
 		return unusable(err)
 	}
 	return nil
 }
 
 // Sync returns when everything that was recorded before is on the disk. It is called before the rows that rest on it are kept.
-func (r *Recorder) Sync() error {
-	if err := r.index.Sync(); err != nil {
-		return fmt.Errorf("write a recording: %w", err)
-	}
-	return nil
-}
+func (r *Recorder) Sync() error { return r.index.Sync() }
 
 // Close ends the recording.
-func (r *Recorder) Close() error {
-	return errors.Join(r.Sync(), r.index.Close(), r.lock.Close())
-}
+func (r *Recorder) Close() error { return r.index.Close() }

@@ -4,25 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/maphash"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
-	"trajgen/outputs/log/blobs"
+	"trajgen/outputs/log/index"
 )
 
 // Tape answers requests with what was recorded. It is safe for concurrent use. In memory it has keys and places; bodies stay
 // on the disk.
 type Tape struct {
-	file    *os.File
-	size    int64
-	blobs   *blobs.Store
+	index   *index.Reader
 	secrets secrets
 	loose   bool
 
@@ -31,7 +25,6 @@ type Tape struct {
 	byLoose   map[key][]int32 // nil without loose
 	plays     map[string]*attempt
 	digest    string
-	damage    error
 
 	mu    sync.Mutex // guards stats
 	stats Stats
@@ -70,36 +63,32 @@ type Stats struct {
 
 // Open opens the recording in a directory. Its end may be half-written, and then lacks what was being written.
 func Open(dir string, o ReplayOptions) (*Tape, error) {
-	file, err := os.Open(filepath.Join(dir, indexName))
-	if err != nil {
-		return nil, fmt.Errorf("open a recording of the web: %w", err)
-	}
 	t := &Tape{
-		file: file, blobs: bodies(dir), secrets: o.Secrets, loose: o.Loose, byKey: map[key][]int32{}, byLoose: map[key][]int32{},
-		plays: map[string]*attempt{}, stats: Stats{Misses: map[string]int{}},
+		secrets: o.Secrets, loose: o.Loose, byKey: map[key][]int32{}, byLoose: map[key][]int32{}, plays: map[string]*attempt{},
+		stats: Stats{Misses: map[string]int{}},
 	}
 	var sums [][sha256.Size]byte
 	seed := maphash.MakeSeed()
-	size, gaps, err := scan(file, func(at int64, x *exchange, text []byte) {
+	var err error
+	t.index, err = kind.Open(dir, func(at int64, text []byte) error {
+		x := &exchange{}
+		if err := json.Unmarshal(text, x); err != nil {
+			return err
+		}
 		t.add(at, x, seed)
 		if i := bytes.LastIndex(text, []byte(`,"began_ms":`)); i >= 0 {
 			text = text[:i]
 		}
 		sums = append(sums, sha256.Sum256(text))
+		return nil
 	})
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, err
 	}
-	t.size, t.damage = size, errors.Join(gaps...)
 	for _, a := range t.plays {
 		a.sort()
 	}
-	slices.SortFunc(sums, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
-	all := sha256.New()
-	for _, sum := range sums {
-		all.Write(sum[:])
-	}
-	t.digest = hex.EncodeToString(all.Sum(nil))
+	t.digest = index.Digest(sums)
 	return t, nil
 }
 
@@ -148,7 +137,7 @@ func (x *exchange) answer(seed maphash.Seed) uint64 {
 }
 
 // Damage says what of the recording cannot be read: requests that were answered there are misses. It is nil for a whole one.
-func (t *Tape) Damage() error { return t.damage }
+func (t *Tape) Damage() error { return t.index.Damage() }
 
 // Digest identifies the recording: it is equal for the same exchanges in any order, however long they took.
 func (t *Tape) Digest() string { return t.digest }
@@ -165,8 +154,8 @@ func (t *Tape) Stats() Stats {
 
 // Verify reads all of the recording, and says what is damaged.
 func (t *Tape) Verify() error {
-	if t.damage != nil {
-		return t.damage
+	if err := t.Damage(); err != nil {
+		return err
 	}
 	for i := range t.exchanges {
 		if _, _, err := t.read(int32(i)); err != nil {
@@ -177,7 +166,7 @@ func (t *Tape) Verify() error {
 }
 
 // Close closes the recording.
-func (t *Tape) Close() error { return t.file.Close() }
+func (t *Tape) Close() error { return t.index.Close() }
 
 // read reads an exchange and the body of its response.
 func (t *Tape) read(i int32) (*exchange, []byte, error) {
@@ -191,7 +180,7 @@ func (t *Tape) read(i int32) (*exchange, []byte, error) {
 
 // body reads what a request or a response had.
 func (t *Tape) body(name string) ([]byte, error) {
-	body, err := t.blobs.Get(name)
+	body, err := t.index.Content(name)
 	if err != nil {
 		return nil, unusable(fmt.Errorf("the body %w", err))
 	}
@@ -201,11 +190,7 @@ func (t *Tape) body(name string) ([]byte, error) {
 // exchange reads an exchange.
 func (t *Tape) exchange(i int32) (*exchange, error) {
 	at := t.exchanges[i].at
-	h, err := frames.ReadHead(t.file, at, t.size)
-	var text []byte
-	if err == nil {
-		text, err = frames.ReadPayload(t.file, h, nil)
-	}
+	text, err := t.index.Record(at)
 	x := &exchange{}
 	if err == nil {
 		err = json.Unmarshal(text, x)
