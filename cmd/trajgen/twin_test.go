@@ -173,7 +173,7 @@ func wantCoverage(t *testing.T, what string, calls, hits int, misses string, arg
 func TestTwinKilled(t *testing.T) {
 	t.Setenv("TICKET_KEY", "key-1234567890")
 	dir, plugin := t.TempDir(), write(t, "tickets.sh", strings.Replace(ticketPlugin, "case $request", "sleep 0.02; case $request", 1))
-	dataset, file := write(t, "tickets.jsonl", ticketTasks(30)), ticketRun(t, plugin)
+	dataset, file := write(t, "tickets.jsonl", ticketTasks(15)), ticketRun(t, plugin)
 	out := filepath.Join(dir, "recorded")
 	args := []string{"run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--quiet", "--workers", "4", "--out", out, "--twin", "record"}
 	kills := 0
@@ -189,7 +189,7 @@ func TestTwinKilled(t *testing.T) {
 			case <-ended:
 				over = true
 			case <-time.After(5 * time.Millisecond):
-				if info, err := os.Stat(filepath.Join(out, "twin", "index")); err == nil && info.Size() > int64(15_000*(size+1)) {
+				if info, err := os.Stat(filepath.Join(out, "twin", "index")); err == nil && info.Size() > int64(6_000*(size+1)) {
 					_ = cmd.Process.Kill()
 					<-ended
 					over = true
@@ -207,7 +207,7 @@ func TestTwinKilled(t *testing.T) {
 	succeed(t, args...)
 	succeed(t, "verify", "--run", out)
 	recorded := timeless(t, out)
-	if len(recorded) != 31 {
+	if len(recorded) != 16 {
 		t.Fatalf("%d rows", len(recorded))
 	}
 	play := plays(t, dir, "-f", file, "--dataset", dataset, "--policy", "oracle")

@@ -36,7 +36,7 @@ func TestSettingsDecide(t *testing.T) {
 // TestEverySettingCounts changes each setting of the experiment, and finds another fingerprint, and each of the others, and
 // finds the same.
 func TestEverySettingCounts(t *testing.T) {
-	contents := []string{"dataset", "map", "distribution", "plugins", "system_prompt", "ephemeral_system_prompt", "prefill", "replay", "web"} // read later
+	contents := []string{"dataset", "map", "distribution", "plugins", "system_prompt", "ephemeral_system_prompt", "prefill", "replay", "twin", "web"} // read later
 	beside := map[string]func(*File){
 		"skill":    func(f *File) { f.Scripted.Policy = "noisy" },
 		"approver": func(f *File) { f.Commands.Policy = "approve" }, "approver_model": func(f *File) { f.Commands.Policy = "approve" },
@@ -50,7 +50,7 @@ func TestEverySettingCounts(t *testing.T) {
 	kinds := map[string]string{"string": `"x"`, "int": "7", "uint": "7", "number": "0.25", "bool": "true", "duration": `"7s"`, "size": `"33M"`, "list": `["x"]`, "pairs": `{"x": 1}`}
 	var blank File
 	for i, s := range blank.Settings() {
-		if slices.Contains(contents, s.name()) || s.Decides == "in web" {
+		if slices.Contains(contents, s.name()) || s.Decides == "in web" || s.Decides == "in twin" {
 			continue
 		}
 		was, now := Default(), Default()
