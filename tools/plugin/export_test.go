@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"trajgen/registry"
+	"trajgen/tools/internal/program"
 )
 
 // Runs says whether the next call of a session would find a process of a plugin that was called before.
@@ -13,8 +14,9 @@ func Runs(s *registry.Session, name string) bool {
 
 // Answers cuts what a plugin wrote into lines and reads each as an answer to both methods.
 func Answers(output []byte, pieces int) (results []json.RawMessage, errs []error) {
-	s := &splitter{
-		line: func(line []byte) {
+	s := &program.Lines{
+		Most: maxLine,
+		Line: func(line []byte) {
 			got, err := readReply(line)
 			if err != nil {
 				errs = append(errs, err)
@@ -33,7 +35,7 @@ func Answers(output []byte, pieces int) (results []json.RawMessage, errs []error
 				}
 			}
 		},
-		fail: func(err error) { errs = append(errs, err) },
+		Fail: func(err error) { errs = append(errs, err) },
 	}
 	for size := len(output)/max(pieces, 1) + 1; len(output) > 0; output = output[min(size, len(output)):] {
 		_, _ = s.Write(output[:min(size, len(output))])

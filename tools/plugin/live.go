@@ -145,11 +145,11 @@ func (l *live) process(ctx context.Context, open opener) (*process, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		run.kill(ctx)
+		run.Kill(ctx)
 		return nil, errClosed
 	}
 	l.current = run
-	l.watched.Go(func() { run.watch(l.ending) })
+	l.watched.Go(func() { run.Watch(l.ending) })
 	l.watched.Go(func() { run.guard(l.ending) })
 	return run, nil
 }
@@ -209,7 +209,7 @@ func (l *live) close() {
 	l.closed = true
 	l.mu.Unlock()
 	if run != nil {
-		run.input.Close()
+		run.Input.Close()
 		if text := l.plugin.log(run); text != "" {
 			l.logger.Debug("plugin's log", "stderr", text)
 		}
@@ -225,7 +225,7 @@ func (l *live) close() {
 
 // log returns the end of a process's standard error, without the plugin's secrets.
 func (p *plugin) log(run *process) string {
-	text := strings.ToValidUTF8(strings.TrimSpace(string(run.stderr.Bytes())), "\uFFFD")
+	text := strings.ToValidUTF8(strings.TrimSpace(string(run.Stderr.Bytes())), "\uFFFD")
 	for _, name := range sortedKeys(p.secrets) {
 		if value := p.secrets[name]; value != "" {
 			text = strings.ReplaceAll(text, value, "["+name+"]")

@@ -56,6 +56,7 @@ import (
 
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/internal/program"
 )
 
 // Options are shared by all plugins of a run.
@@ -138,7 +139,7 @@ func Open(ctx context.Context, configs []Config, opts Options) (_ *Set, err erro
 func (s *Set) load(cfg Config, opts Options) (*plugin, error) {
 	p := &plugin{cfg: cfg, secrets: map[string]string{}}
 	var err error
-	if p.files, err = readFiles(cfg.Files); err != nil {
+	if p.files, err = program.ReadFiles(cfg.Files); err != nil {
 		return nil, err
 	}
 	for _, name := range sortedKeys(cfg.Env) {

@@ -6,24 +6,16 @@ import (
 	"fmt"
 	"path"
 	"sync"
-	"time"
 
 	"trajgen/sandbox"
 	"trajgen/tools/internal/feed"
+	"trajgen/tools/internal/program"
 )
-
-// killTime bounds the kill of a process. It is less than the dispatcher waits for a tool after its timeout.
-const killTime = 3 * time.Second
 
 // process is a running plugin. A retired process gets no more requests and is killed when its last call has ended.
 type process struct {
-	proc   sandbox.Process
-	input  *feed.Feed
-	stderr *sandbox.Capture
+	*program.Process
 	broken chan struct{} // closed when fault is set
-	ended  chan struct{} // closed when exit and err are set
-	exit   sandbox.Exit
-	err    error
 
 	mu      sync.Mutex // guards the rest
 	waiting map[int64]chan reply
@@ -35,25 +27,11 @@ type process struct {
 func (p *plugin) start(ctx context.Context, box sandbox.Sandbox) (*process, error) {
 	layout := box.Layout()
 	dir := path.Join(layout.Tmp, "trajgen-plugins", p.cfg.Name)
-	writes := make([]sandbox.FileWrite, len(p.files), len(p.files)+1)
-	for i, file := range p.files {
-		writes[i] = file
-		writes[i].Path = path.Join(dir, file.Path)
-	}
-	if len(writes) == 0 { // the directory must exist
-		writes = append(writes, sandbox.FileWrite{Path: path.Join(dir, ".plugin"), Replace: true})
-	}
-	if err := box.Files().Write(ctx, writes...); err != nil {
-		return nil, fmt.Errorf("put its files in place: %w", err)
-	}
-	run := &process{
-		input: feed.New(maxInput), stderr: sandbox.NewCapture(0, 4<<10), waiting: map[int64]chan reply{},
-		broken: make(chan struct{}), ended: make(chan struct{}),
+	if err := program.Put(ctx, box, dir, p.files); err != nil {
+		return nil, err
 	}
 	cmd := sandbox.Command{
-		Args: p.cfg.Command, Dir: dir, Stdin: run.input,
-		Stdout: &splitter{line: run.receive, fail: run.fail},
-		Stderr: &bounded{to: run.stderr, fail: run.fail},
+		Args: p.cfg.Command, Dir: dir,
 		// Python would buffer an answer: this is the most common reason for a missing one.
 		Env: []string{"TRAJGEN_PLUGIN_DIR=" + dir, "PYTHONUNBUFFERED=1"},
 	}
@@ -61,19 +39,12 @@ func (p *plugin) start(ctx context.Context, box sandbox.Sandbox) (*process, erro
 		cmd.Env = append(cmd.Env, "TRAJGEN_WORKDIR="+layout.Workdir)
 	}
 	cmd.Env = append(cmd.Env, p.env...)
+	run := &process{waiting: map[int64]chan reply{}, broken: make(chan struct{})}
 	var err error
-	if run.proc, err = box.Start(ctx, cmd); err != nil {
-		run.input.Close()
-		return nil, fmt.Errorf("start it: %w", err)
-	}
-	return run, nil
-}
-
-// watch records the end of the process. It returns when the process or ctx has ended.
-func (r *process) watch(ctx context.Context) {
-	r.exit, r.err = r.proc.Wait(ctx)
-	r.input.Close()
-	close(r.ended)
+	run.Process, err = program.Start(ctx, box, cmd, program.Streams{
+		MaxInput: maxInput, MaxLine: maxLine, Line: run.receive, Fail: run.fail, Log: 4 << 10, MaxLog: maxLog,
+	})
+	return run, err
 }
 
 // guard kills a process that breaks the protocol while no call waits; otherwise the end of the call does. It returns when the
@@ -82,7 +53,7 @@ func (r *process) guard(ctx context.Context) {
 	select {
 	case <-r.broken:
 		r.leave(ctx, 0, true)
-	case <-r.ended:
+	case <-r.Ended:
 	case <-ctx.Done():
 	}
 }
@@ -102,13 +73,13 @@ func (r *process) exchange(ctx context.Context, req request) (got reply, err err
 		return reply{}, errRetired
 	}
 	defer func() { r.leave(ctx, req.ID, err != nil) }()
-	if _, err := r.input.Write(line); errors.Is(err, feed.ErrFull) {
+	if _, err := r.Input.Write(line); errors.Is(err, feed.ErrFull) {
 		return reply{}, errors.New("it does not read its input")
 	} // a closed one is that of a process which has ended, see below
 	select {
 	case got := <-answer:
 		return got, nil
-	case <-r.ended:
+	case <-r.Ended:
 	case <-r.broken:
 	case <-ctx.Done():
 	}
@@ -128,20 +99,14 @@ func (r *process) reason(ctx context.Context) error {
 	default:
 	}
 	select {
-	case <-r.ended:
+	case <-r.Ended:
 	default:
 		return ctx.Err()
 	}
-	text := fmt.Sprintf("it ended with status %d before it answered", r.exit.Code)
-	switch {
-	case r.err != nil:
-		return fmt.Errorf("it was lost: %w", r.err)
-	case r.exit.OOM:
-		text = "it ran out of memory before it answered"
-	case r.exit.Signal != 0:
-		text = fmt.Sprintf("it was ended by signal %d before it answered", r.exit.Signal)
+	if r.Err != nil {
+		return fmt.Errorf("it was lost: %w", r.Err)
 	}
-	return &trouble{"plugin_crashed", text}
+	return &trouble{"plugin_crashed", r.HowEnded() + " before it answered"}
 }
 
 // takes reports whether the process takes requests. With an answer it is to be asked one, and lives until leave.
@@ -149,7 +114,7 @@ func (r *process) takes(id int64, answer chan reply) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
-	case <-r.ended:
+	case <-r.Ended:
 		r.retired = true
 	default:
 	}
@@ -167,16 +132,8 @@ func (r *process) leave(ctx context.Context, id int64, retire bool) {
 	kill := r.retired && len(r.waiting) == 0
 	r.mu.Unlock()
 	if kill {
-		r.kill(ctx)
+		r.Kill(ctx)
 	}
-}
-
-func (r *process) kill(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
-	defer cancel()
-	// A process that survives ends with its sandbox.
-	_ = r.proc.Kill(ctx, 0)
-	r.input.Close()
 }
 
 // receive handles a line of output.

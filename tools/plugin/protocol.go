@@ -18,8 +18,9 @@ import (
 // protocolVersion is what describe announces.
 const protocolVersion = 1
 
-// Bounds of a plugin's output.
+// Bounds of a plugin's streams.
 const (
+	maxInput   = 64 << 20      // bytes that may wait for it to read them
 	maxLine    = 8<<20 + 4<<10 // a result of 8 MiB in its envelope
 	maxLog     = 64 << 20      // standard error of one process
 	maxMessage = 4000          // characters of an error's message

@@ -1,6 +1,7 @@
-package plugin
+package program
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,15 +13,15 @@ import (
 	"trajgen/sandbox"
 )
 
-// Bounds of a plugin's files: they are held in memory and written at every start.
+// Bounds of a program's files: they are held in memory and written at every start.
 const (
 	maxFiles = 2000
 	maxBytes = 64 << 20
 )
 
-// readFiles reads files and folders, sorted by destination. It does not follow links inside a folder, which could lead out of
-// it.
-func readFiles(paths []string) ([]sandbox.FileWrite, error) {
+// ReadFiles reads files and folders of the runner, sorted by destination. It does not follow links inside a folder, which could
+// lead out of it.
+func ReadFiles(paths []string) ([]sandbox.FileWrite, error) {
 	var files []sandbox.FileWrite
 	total := int64(0)
 	for _, given := range paths {
@@ -38,7 +39,7 @@ func readFiles(paths []string) ([]sandbox.FileWrite, error) {
 				return err
 			case entry.IsDir():
 				if name != root && (entry.Name() == "__pycache__" || entry.Name() == ".git") {
-					return fs.SkipDir // made by running the plugin, and not a part of it
+					return fs.SkipDir // made by running the program, and not a part of it
 				}
 				return nil
 			case !entry.Type().IsRegular():
@@ -70,4 +71,20 @@ func readFiles(paths []string) ([]sandbox.FileWrite, error) {
 		}
 	}
 	return files, nil
+}
+
+// Put writes a program's files below a directory of the sandbox, whatever lay there before. The directory exists afterwards.
+func Put(ctx context.Context, box sandbox.Sandbox, dir string, files []sandbox.FileWrite) error {
+	writes := make([]sandbox.FileWrite, len(files), len(files)+1)
+	for i, file := range files {
+		writes[i] = file
+		writes[i].Path = path.Join(dir, file.Path)
+	}
+	if len(writes) == 0 {
+		writes = append(writes, sandbox.FileWrite{Path: path.Join(dir, ".program"), Replace: true})
+	}
+	if err := box.Files().Write(ctx, writes...); err != nil {
+		return fmt.Errorf("put its files in place: %w", err)
+	}
+	return nil
 }
