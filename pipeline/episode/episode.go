@@ -50,6 +50,9 @@ type Episode struct {
 	// Compactions are how the conversation was shortened on its way to the model, in order.
 	Compactions []Compaction `json:"compactions,omitempty"`
 
+	// MCP are the MCP servers whose tools the episode had.
+	MCP []MCPServer `json:"mcp_servers,omitempty"`
+
 	// Memory is the agent's memory at the end; nil without the memory tool.
 	Memory *Memory `json:"memory,omitempty"`
 	// Recalled is the end of the system message, which the harness wrote: the agent's memory at the beginning.
@@ -75,6 +78,19 @@ type Episode struct {
 	Started time.Time     `json:"started"`
 	Elapsed time.Duration `json:"elapsed"`
 	Phases  Phases        `json:"phases"`
+}
+
+// MCPServer is what an episode had of an MCP server.
+type MCPServer struct {
+	Declared   string        `json:"declared"` // name in the run
+	Name       string        `json:"name"`     // this and the next two in its own words
+	Version    string        `json:"version"`
+	Protocol   string        `json:"protocol"`
+	SHA256     string        `json:"sha256"`           // of all that it said of itself, its tools included
+	Shared     bool          `json:"shared,omitempty"` // with other episodes
+	Connect    time.Duration `json:"connect"`          // how long connecting took, all times together
+	Calls      int           `json:"calls"`
+	Reconnects int           `json:"reconnects"`
 }
 
 // Message is one chat message as it was sent to or received from the model.

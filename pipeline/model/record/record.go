@@ -18,8 +18,10 @@ const (
 	User     = "user"
 	Summary  = "summary"
 	Approver = "approver"
-	Web      = "web"    // summarises pages
-	Vision   = "vision" // looks at images and videos
+	Web      = "web"      // summarises pages
+	Vision   = "vision"   // looks at images and videos
+	MCP      = "mcp"      // a server outside of the sandbox
+	Sampling = "sampling" // answers what a server asks
 )
 
 // Recorder is what a run records. What of it is nil is not recorded. It is used from many goroutines, several for one attempt.

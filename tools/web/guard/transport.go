@@ -42,6 +42,12 @@ func (g *Guard) Transport() *Transport {
 	}}
 }
 
+// Patient waits for the headers of an answer as long as the request's context lasts: a server may work before it answers.
+func (t *Transport) Patient() *Transport {
+	t.http.ResponseHeaderTimeout = 0
+	return t
+}
+
 // RoundTrip implements http.RoundTripper. A refusal is a *source.Error, also within another error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, err := t.guard.reach(req.URL); err != nil {

@@ -1,0 +1,202 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
+	"trajgen/registry"
+)
+
+// User answers what a server asks, as the tool clarify has it.
+type User interface {
+	Ask(ctx context.Context, question string, choices []string) (string, error)
+}
+
+// Attempt is what the servers of an episode's attempt share. The episode has it as a service; without it, as outside of a run, nothing
+// is recorded and no model can be asked.
+type Attempt struct {
+	// Ask keeps an answer in the attempt's record, or takes it from there.
+	Ask func(role, question string, answer any, ask func() error) error
+	// Model is the model that a server may ask.
+	Model func(server string) model.Model
+	Asker model.Asker
+	Seed  int
+	// Price is what tokens cost at the price of the first of the names that has one; nil when that is not known.
+	Price func(u episode.Usage, names ...string) *float64
+	// Servers are what the row says of the episode's servers.
+	Servers []episode.MCPServer
+
+	mu sync.Mutex // guards Servers
+}
+
+// change changes what the row says of a server.
+func (a *Attempt) change(name string, f func(*episode.MCPServer)) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.Servers {
+		if a.Servers[i].Declared == name {
+			f(&a.Servers[i])
+		}
+	}
+}
+
+// inCall is a call on its way.
+type inCall struct {
+	server  *server
+	live    *live
+	env     *registry.Env
+	attempt *Attempt // nil outside of a run
+	about   *About
+	box     opener // where the process runs
+	request request
+	ctx     context.Context // of the request: what the server asks meanwhile ends with it
+
+	// What came meanwhile, guarded by the connection's mu.
+	steps     int
+	elicited  []Elicited
+	inquiries []episode.Inquiry
+}
+
+type callKey struct{}
+
+// call makes one call of a tool.
+func (s *server) call(ctx context.Context, env *registry.Env, r request, do func(*inCall) (any, error)) (any, error) {
+	attempt, _ := registry.Service[*Attempt](env.Session)
+	call := &inCall{server: s, env: env, attempt: attempt, request: r, box: env.Sandbox}
+	call.about = &About{Server: s.name, Tool: r.method, Via: "live", Shared: s.cfg.Shared}
+	env.Source = call.about
+	call.live = s.of(env.Session, env.Logger, attempt)
+	if s.cfg.Shared {
+		call.box = s.set.box
+	}
+	if s.inEpisode() {
+		defer env.InSandbox()()
+	}
+	attempt.change(s.name, func(row *episode.MCPServer) { row.Calls++ })
+	return do(call)
+}
+
+// inEpisode says that the server runs in the episode's own sandbox, so that an attempt which goes on after its runner has died asks it
+// again.
+func (s *server) inEpisode() bool { return s.cfg.URL == "" && !s.cfg.Shared }
+
+// callTool is a call of one of the server's own tools.
+func (call *inCall) callTool(ctx context.Context, tool Tool) (any, error) {
+	result, err := fetch(ctx, call, func(ctx context.Context, c *conn) (*sdk.CallToolResult, error) {
+		params := &sdk.CallToolParams{Name: tool.Name, Arguments: call.request.arguments}
+		params.SetProgressToken(c.token(call))
+		return c.session.CallTool(ctx, params)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return call.result(result)
+}
+
+// fetch asks the server, or takes its answer from the record of the attempt: what lies outside of the episode's sandbox is never asked
+// twice.
+func fetch[R any](ctx context.Context, call *inCall, ask func(ctx context.Context, c *conn) (*R, error)) (*R, error) {
+	if call.server.inEpisode() || call.attempt == nil || call.attempt.Ask == nil {
+		return exchange(ctx, call, ask)
+	}
+	var kept struct {
+		Result  *R                `json:"result,omitempty"`
+		Failure *registry.Failure `json:"failure,omitempty"`
+		About   *About            `json:"about"`
+	}
+	live := false
+	question := fmt.Sprintf("%s %s %s", call.server.name, call.request.method, call.request.arguments)
+	err := call.attempt.Ask(record.MCP, question, &kept, func() (err error) {
+		live = true
+		kept.About = call.about
+		kept.Result, err = exchange(ctx, call, ask)
+		if failure, ok := errors.AsType[*registry.Failure](err); ok && !failure.Broken {
+			kept.Failure, err = failure, nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !live && kept.About != nil {
+		*call.about = *kept.About
+		if err := call.again(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if kept.Failure != nil {
+		return nil, kept.Failure
+	}
+	return kept.Result, nil
+}
+
+// again asks the task's user what the server had asked, so that the row counts it: the record has the answers.
+func (call *inCall) again(ctx context.Context) error {
+	user, ok := registry.Service[User](call.env.Session)
+	for _, q := range call.about.Elicited {
+		if !q.User || !ok {
+			continue
+		}
+		if _, err := user.Ask(ctx, q.Question, nil); err != nil {
+			if _, refused := errors.AsType[*registry.Failure](err); !refused {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// enter and leave say whose calls the server has to answer.
+func (c *conn) enter(call *inCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.active = append(c.active, call)
+}
+
+func (c *conn) leave(call *inCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, each := range c.active {
+		if each == call {
+			c.active = append(c.active[:i:i], c.active[i+1:]...)
+			return
+		}
+	}
+}
+
+// token names a call in notices of its progress.
+func (c *conn) token(call *inCall) string { return call.env.CallID }
+
+// progress counts a notice.
+func (c *conn) progress(token any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.active {
+		if token == c.token(call) {
+			call.steps++
+		}
+	}
+}
+
+// asking is the call in which the server asks something: the context's, or else the only one on the way.
+func (c *conn) asking(ctx context.Context) *inCall {
+	if call, ok := ctx.Value(callKey{}).(*inCall); ok {
+		return call
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.active) == 1 {
+		return c.active[0]
+	}
+	return nil
+}
