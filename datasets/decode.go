@@ -30,6 +30,7 @@ var taskFields = keys[episode.Task]{
 	"network":      field(asNetwork, func(t *episode.Task) *string { return &t.Network }),
 	"allow":        field(asNames, func(t *episode.Task) *[]string { return &t.Allow }),
 	"sites":        field(asSites, func(t *episode.Task) *[]string { return &t.Sites }),
+	"mcp":          field(asNames, func(t *episode.Task) *[]string { return &t.MCP }),
 	"resources":    object(resourceKeys, func(t *episode.Task) *episode.Resources { return &t.Resources }),
 	"toolsets":     field(asToolsets, func(t *episode.Task) *[]string { return &t.Toolsets }),
 	"distribution": field(asPlain, func(t *episode.Task) *string { return &t.Distribution }),

@@ -31,7 +31,7 @@ type toolSource struct {
 }
 
 func (s *toolSource) flags(flags *pflag.FlagSet) {
-	flags.StringVarP(&s.path, "file", "f", "", "run file (YAML) whose plugins and toolsets are there too")
+	flags.StringVarP(&s.path, "file", "f", "", "run file (YAML) whose plugins, MCP servers and toolsets are there too")
 	pluginFlag(flags, &s.plugins)
 	backendFlags(&s.sandbox, flags, "sandbox")
 }
@@ -64,11 +64,8 @@ func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 			err = errors.Join(usage(err), t.close())
 		}
 	}()
-	if s.path != "" {
-		if err := run.Decode(s.path, "a run file", &t.file); err != nil {
-			return nil, err
-		}
-		t.fromFile(cmd.Flags())
+	if err := s.read(cmd, t); err != nil {
+		return nil, err
 	}
 	w := &t.file.Web
 	w.Mode, w.Recording, w.Corpus = cmp.Or(s.web.Mode, w.Mode), cmp.Or(s.web.Recording, w.Recording), cmp.Or(s.web.Corpus, w.Corpus)
@@ -87,15 +84,40 @@ func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 			return nil, err
 		}
 		t.closers = append(t.closers, recorded.Close)
-		set, err := t.file.OpenPlugins(cmd.Context(), backend, recorded, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+		set, err := t.file.OpenPlugins(cmd.Context(), backend, recorded, t.logger(cmd))
 		if err != nil {
 			return nil, err
 		}
 		t.closers = append(t.closers, set.Close)
 		more = set.Tools()
 	}
+	if len(t.file.MCP.Enabled()) > 0 {
+		set, err := t.file.OpenMCP(cmd.Context(), func() (sandbox.Backend, error) { return t.backend() }, t.logger(cmd), false)
+		if err != nil {
+			return nil, err
+		}
+		t.closers = append(t.closers, set.Close)
+		more = append(slices.Clone(more), set.Tools()...)
+	}
 	t.registry, err = run.NewRegistry(t.file, more...)
 	return t, err
+}
+
+// read reads the run file, if there is one.
+func (s *toolSource) read(cmd *cobra.Command, t *toolbox) error {
+	if s.path == "" {
+		return nil
+	}
+	if err := run.Decode(s.path, "a run file", &t.file); err != nil {
+		return err
+	}
+	t.fromFile(cmd.Flags())
+	return nil
+}
+
+// logger shows the warnings of what is opened.
+func (*toolbox) logger(cmd *cobra.Command) *slog.Logger {
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // use makes the function of a command that opens a toolbox.

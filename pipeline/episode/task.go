@@ -27,6 +27,9 @@ type Task struct {
 	Sites     []string  `json:"sites,omitempty"` // web sites that come with trajgen, as SITE or SITE:SEED
 	Resources Resources `json:"resources,omitzero"`
 
+	// MCP names the MCP servers of the run that the task has, whatever is drawn; it has no others then.
+	MCP []string `json:"mcp,omitempty"`
+
 	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled; NoToolsets alone for none
 	Distribution string   `json:"distribution,omitempty"` // overrides the run's distribution
 

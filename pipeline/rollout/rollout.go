@@ -46,6 +46,9 @@ type Player struct {
 	// Services makes what else an episode has for its tools; nil makes nothing. Whom they ask, they ask with ask.
 	Services func(task *episode.Task, ep *episode.Episode, ask Ask) []any
 
+	// Toolsets are what a task has beside the toolsets that were drawn for it, and what it does without; nil is neither.
+	Toolsets func(task *episode.Task) (more, without []string)
+
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
 
@@ -189,7 +192,12 @@ func (a *attempt) choose() error {
 	if s := a.progress.next(); s != nil && s.Turn == 0 && !slices.Equal(s.Quirks, a.registry.Quirks()) {
 		a.registry = a.registry.WithQuirks(s.Quirks) // which the next request is about
 	}
-	toolset, err := a.registry.Select(ep.Toolsets, a.Disabled)
+	enabled, disabled := ep.Toolsets, a.Disabled
+	if a.Toolsets != nil {
+		more, without := a.Toolsets(a.task)
+		enabled, disabled = slices.Concat(enabled, more), slices.Concat(disabled, without)
+	}
+	toolset, err := a.registry.Select(enabled, disabled)
 	if err != nil {
 		return faulty(episode.ToolError, "toolset", err)
 	}

@@ -74,7 +74,7 @@ func follow(f *File, dir string) {
 	}
 	paths := []*string{
 		&f.Dataset.Map, &f.Tools.Distribution, &f.Commands.Allow, &f.Tape.Replay, &f.Tape.Record, &f.Prompts.System, &f.Prompts.Ephemeral,
-		&f.Prompts.Prefill, &f.Sandbox.ImageDir,
+		&f.Prompts.Prefill, &f.Sandbox.ImageDir, &f.MCP.Lock,
 	}
 	for i := range f.Dataset.Path {
 		paths = append(paths, &f.Dataset.Path[i])
@@ -82,6 +82,11 @@ func follow(f *File, dir string) {
 	for _, plugin := range f.Tools.Plugins {
 		for i := range plugin.Files {
 			paths = append(paths, &plugin.Files[i])
+		}
+	}
+	for _, server := range f.MCP.Servers {
+		for i := range server.Files {
+			paths = append(paths, &server.Files[i])
 		}
 	}
 	names := slices.Concat([]string{"", datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser}, datasets.Mappings(), distributions.Names())

@@ -18,12 +18,14 @@ import (
 	"trajgen/outputs/media"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/gate"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/browser"
+	"trajgen/tools/mcp"
 	"trajgen/tools/plugin"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
@@ -43,6 +45,8 @@ type Experiment struct {
 	commands *tools.CommandPolicy
 	plugins  *plugin.Set // nil without any
 	twin     *twin.Twin
+	mcp      *mcp.Set // nil without any
+	sampled  map[string]model.Model
 }
 
 // opened is what the parts of an experiment need.
@@ -77,7 +81,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first
@@ -150,6 +154,9 @@ func (e *Experiment) openRegistry(context.Context) error {
 	var more []registry.Tool
 	if e.plugins != nil {
 		more = e.plugins.Tools()
+	}
+	if e.mcp != nil {
+		more = append(slices.Clone(more), e.mcp.Tools()...)
 	}
 	var err error
 	if e.Registry, err = NewRegistry(e.File, more...); err != nil {
@@ -257,7 +264,7 @@ func (e *Experiment) Player() *rollout.Player {
 		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets,
 		Limits: f.Limits, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
-		Sees: f.Model.Vision, Images: &e.images, Services: e.services, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
+		Sees: f.Model.Vision, Images: &e.images, Services: e.services, Toolsets: e.taskToolsets, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
 	}
 	if e.user != nil { // a nil client would make a non-nil interface
 		player.User = e.user

@@ -50,16 +50,19 @@ func (t Tools) fixed() []string {
 	return []string{"all"}
 }
 
-// NewRegistry is the built-in tools and those of plugins, with the run file's toolsets, shown as its model wants them.
-func NewRegistry(f File, plugins ...registry.Tool) (*registry.Registry, error) {
+// NewRegistry is the built-in tools and those of plugins and MCP servers, with the run file's toolsets, shown as its model wants them.
+func NewRegistry(f File, more ...registry.Tool) (*registry.Registry, error) {
 	reg, err := registry.New(tools.Builtin()...)
 	if err != nil {
 		return nil, err
 	}
 	if f.Web.Corpus != "" {
-		plugins = append(tools.Corpus(), plugins...)
+		more = append(tools.Corpus(), more...)
 	}
-	if reg, err = reg.With(plugins...); err != nil {
+	if reg, err = reg.With(more...); err != nil {
+		return nil, err
+	}
+	if reg, err = withMCP(reg, f); err != nil {
 		return nil, err
 	}
 	if reg, err = reg.WithToolsets(f.Tools.CustomToolsets); err != nil {

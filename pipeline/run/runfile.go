@@ -16,6 +16,7 @@ import (
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/browser"
+	"trajgen/tools/mcp"
 	"trajgen/tools/media"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
@@ -41,6 +42,7 @@ type File struct {
 	Web      web.Settings            `yaml:"web,omitempty" section:"The web that tools see"`
 	Twin     twin.Settings           `yaml:"twin,omitempty" section:"Calls that are recorded and replayed"`
 	Browser  browser.Settings        `yaml:"browser,omitempty" section:"Browsers of episodes"`
+	MCP      mcp.Settings            `yaml:"mcp,omitempty" section:"MCP servers"`
 	Media    media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
 	Model    model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
 	Sweep    Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
@@ -75,7 +77,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.Media.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Media.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}
@@ -116,6 +118,10 @@ func (f *File) checkModels() error {
 	refuse(scripted && f.Context.SummaryModel != "" && f.Context.SummaryBaseURL == "", "summary_model needs summary_base_url when a policy plays: the embedded server knows the agent's part alone")
 	refuse(scripted && f.Web.Summary.Model != "" && f.Web.Summary.BaseURL == "", "web.summary: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
 	refuse(scripted && f.Media.VisionModel != "" && f.Media.VisionBaseURL == "", "media: the vision model needs vision_base_url when a policy plays: the embedded server knows the agent's part alone")
+	for _, name := range f.MCP.Enabled() {
+		s := f.MCP.Servers[name].Sampling
+		refuse(scripted && s != nil && (s.Model == "" || s.BaseURL == ""), "mcp server %s: sampling needs model and base_url when a policy plays: the embedded server knows the agent's part alone", name)
+	}
 	return errors.Join(problems...)
 }
 

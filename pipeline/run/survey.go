@@ -212,6 +212,11 @@ func (t *tasks) suits(task *episode.Task) error {
 	if task.User != nil && task.User.Model && t.File.User.Model == "" && !t.File.NoUser {
 		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user: {model: NAME})"))
 	}
+	for _, name := range task.MCP {
+		if have := t.File.MCP.Enabled(); !slices.Contains(have, name) {
+			problems = append(problems, fmt.Errorf("mcp: the run file declares no server %q (have %v)", name, have))
+		}
+	}
 	if task.Cwd != "" {
 		problems = append(problems, t.hasWorkdir(task))
 	}

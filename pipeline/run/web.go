@@ -44,6 +44,9 @@ func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollo
 	if t := e.twin.Play(ep.ID, ep.Attempt); t != nil {
 		all = append(all, t)
 	}
+	if e.mcp != nil {
+		all = append(all, e.mcpOf(task, ep, ask))
+	}
 	if e.pages == nil {
 		return all
 	}

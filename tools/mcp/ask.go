@@ -164,7 +164,7 @@ func (c *conn) sample(ctx context.Context, req *sdk.CreateMessageRequest) (*sdk.
 		}
 		said = append(said, episode.Message{Role: string(m.Role), Content: text.Text})
 	}
-	most := cmp.Or(settings.MaxTokens, defaultTokens)
+	most := cmp.Or(settings.MaxTokens, SampledTokens)
 	if asked := req.Params.MaxTokens; asked > 0 && asked < int64(most) {
 		most = int(asked)
 	}
@@ -189,10 +189,11 @@ func (call *inCall) askModel(ctx context.Context, said []episode.Message, most i
 		Inquiry episode.Inquiry `json:"inquiry"`
 	}
 	a, question := call.attempt, encoded(said)
+	client, name := a.Model(call.server.name)
 	err := a.Ask(record.Sampling, string(question), &answer, func() error {
 		q := &answer.Inquiry
-		*q = episode.Inquiry{Role: record.Sampling, Asked: call.server.cfg.Sampling.Model, Text: hash(question)}
-		reply, err := a.Model(call.server.name).Complete(ctx, model.Request{Asker: a.Asker, Seed: &a.Seed, MaxTokens: most, Messages: said})
+		*q = episode.Inquiry{Role: record.Sampling, Asked: name, Text: hash(question)}
+		reply, err := client.Complete(ctx, model.Request{Asker: a.Asker, Seed: &a.Seed, MaxTokens: most, Messages: said})
 		failed, known := errors.AsType[*model.Error](err)
 		switch {
 		case ctx.Err() != nil:

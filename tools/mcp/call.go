@@ -24,8 +24,8 @@ type User interface {
 type Attempt struct {
 	// Ask keeps an answer in the attempt's record, or takes it from there.
 	Ask func(role, question string, answer any, ask func() error) error
-	// Model is the model that a server may ask.
-	Model func(server string) model.Model
+	// Model is the model that a server may ask, with its name in the run.
+	Model func(server string) (model.Model, string)
 	Asker model.Asker
 	Seed  int
 	// Price is what tokens cost at the price of the first of the names that has one; nil when that is not known.

@@ -100,10 +100,12 @@ type Sampling struct {
 	MaxCalls  int    `yaml:"max_calls,omitempty" json:"max_calls,omitempty"`   // of an episode; 0 is 10
 }
 
+// SampledTokens is how long an answer of a model may be that a server asks, where its declaration says nothing.
+const SampledTokens = 4096
+
 const (
 	defaultTimeout = 2 * time.Minute
 	defaultConnect = time.Minute
-	defaultTokens  = 4096
 	defaultAsked   = 10
 )
 

@@ -154,7 +154,7 @@ func (s *Set) ask(ctx context.Context) (err error) {
 	group.SetLimit(4)
 	for i, each := range s.servers {
 		group.Go(func() error {
-			if err := each.askOnce(ctx, opener); err != nil {
+			if _, err := each.askOnce(ctx, opener); err != nil {
 				errs[i] = fmt.Errorf("mcp server %s: %w", each.name, err)
 			}
 			return nil
@@ -164,19 +164,20 @@ func (s *Set) ask(ctx context.Context) (err error) {
 	return errors.Join(errs...)
 }
 
-// askOnce asks over a connection that serves nothing else.
-func (s *server) askOnce(ctx context.Context, box opener) error {
+// askOnce asks over a connection that serves nothing else. It returns how many lines of its output were no messages.
+func (s *server) askOnce(ctx context.Context, box opener) (noise int64, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, s.connectTimeout(), fmt.Errorf("it did not answer within %s", s.connectTimeout()))
 	defer cancel()
 	c, err := s.dial(limited, box)
 	if err == nil {
 		defer c.close(ctx)
 		s.described, err = s.ask(limited, c)
+		noise = c.noise.Load()
 	}
 	if err != nil && limited.Err() != nil {
 		err = errors.Join(context.Cause(limited), err)
 	}
-	return err
+	return noise, err
 }
 
 func (s *server) connectTimeout() time.Duration { return cmp.Or(s.cfg.ConnectTimeout, defaultConnect) }

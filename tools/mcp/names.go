@@ -20,6 +20,9 @@ func Toolset(server string) string { return "mcp-" + server }
 // prefix is what the names of a server's tools begin with.
 func prefix(server string) string { return "mcp_" + notOfName.ReplaceAllString(server, "_") + "_" }
 
+// Shown is the name under which a model is shown a tool, unless the server has others whose names look the same.
+func Shown(server, tool string) string { return shownNames(server, []string{tool})[tool] }
+
 // shownNames are the names under which a model is shown a server's tools, by their own. Of two that meet, the later in the order of
 // their own names has a hash; an empty name has none.
 func shownNames(server string, names []string) map[string]string {
