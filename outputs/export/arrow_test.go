@@ -154,6 +154,12 @@ func wantTrajectory(ep *episode.Episode) object {
 		},
 	}
 	wantTokens(ep, row)
+	row["mcp_servers"] = list(ep.MCP, func(s episode.MCPServer) any {
+		return object{
+			"declared": s.Declared, "name": s.Name, "version": s.Version, "protocol": s.Protocol, "sha256": s.SHA256, "shared": s.Shared,
+			"connect_us": s.Connect / time.Microsecond, "calls": s.Calls, "reconnects": s.Reconnects,
+		}
+	})
 	row["compactions"] = list(ep.Compactions, func(c episode.Compaction) any {
 		want := object{
 			"turn": c.Turn, "strategy": c.Strategy, "refused": c.Refused, "before_tokens": c.Before, "after_tokens": c.After, "counted_tokens": c.Counted,

@@ -18,6 +18,7 @@ var TrajectoryMeanings = []Meaning{
 	{[]string{"messages"}, "the whole conversation: role, content, reasoning, tool_calls (arguments are the raw text, and sent what later requests have in its place), tool_call_id, name, parts (JSON: images by their digests in media, and the texts between them), and harness where neither dataset nor model wrote it"},
 	{[]string{"turns"}, "each exchange with the model: usage, times, retries, repairs, raw (fields of the server's message that were changed), what the server said of itself, and its tokens where the episode's are not one sequence"},
 	{[]string{"compactions"}, "how the conversation was shortened on its way to the model; messages has everything"},
+	{[]string{"mcp_servers"}, "the MCP servers whose tools the episode had: their names, versions and protocols, a digest of all that they said of themselves, whether they were shared with other episodes, and calls and reconnects"},
 	{[]string{"drift", "drift_turn", "drift_position", "drift_expected", "drift_got"}, "whether the tokens can be trained on as they are (none), and where not"},
 	{[]string{"token_ids", "loss_mask", "logprobs"}, "the whole episode as tokens, 1 where the model sampled; filled where drift is none"},
 	{[]string{"sampling_model", "sampling_reasoning_effort", "sampling_temperature", "sampling_top_p", "sampling_max_tokens"}, "how the model was asked; null is what was left to its server"},

@@ -47,6 +47,8 @@ type Trajectory struct {
 
 	Compactions []Compaction `parquet:"compactions,list"` // of what the model was sent; messages has everything
 
+	MCP []MCPServer `parquet:"mcp_servers,list"` // whose tools the episode had
+
 	// Drift says whether the tokens can be trained on as they are: none, drift, compacted, repaired or unknown. Only with none are
 	// the next three columns filled, all of one length; otherwise each turn has its own tokens.
 	Drift         string     `parquet:"drift,dict" of:"-"`
@@ -230,6 +232,19 @@ type Compaction struct {
 	Model    *string       `parquet:"model,optional,dict"` // that wrote it
 	Usage    Usage         `parquet:"usage"`               // of that model, no part of usage
 	Failed   *string       `parquet:"failed,optional"`     // why the conversation stayed as it was
+}
+
+// MCPServer is what the episode had of an MCP server.
+type MCPServer struct {
+	Declared   string `parquet:"declared,dict"` // name in the run
+	Name       string `parquet:"name,dict"`     // this and the next two are the server's own words
+	Version    string `parquet:"version,dict"`
+	Protocol   string `parquet:"protocol,dict"`
+	SHA256     string `parquet:"sha256,dict"` // of all that it said of itself, its tools included
+	Shared     bool   `parquet:"shared"`      // with other episodes
+	ConnectUS  int64  `parquet:"connect_us"`
+	Calls      int32  `parquet:"calls"`
+	Reconnects int32  `parquet:"reconnects"`
 }
 
 // Replacement is what is sent as the content of a message.

@@ -38,6 +38,7 @@ type conn struct {
 	fault  error      // why its output is ignored from then on
 	active []*inCall  // calls that it has to answer
 
+	life    context.Context // until it is closed; a call's ends sooner
 	end     context.CancelFunc
 	watched sync.WaitGroup
 }
@@ -45,20 +46,21 @@ type conn struct {
 // dial connects to the server. box opens where a process runs. The connection outlives ctx.
 func (s *server) dial(ctx context.Context, box opener) (c *conn, err error) {
 	c = &conn{changed: make(chan struct{}, 1)}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	var transport sdk.Transport
 	if s.cfg.URL != "" {
-		c.wire = &wire{server: s}
+		c.wire = &wire{server: s, fail: c.fail}
 		transport = c.wire.transport()
 	} else if transport, err = s.start(ctx, c, box); err != nil {
+		c.end()
 		return nil, err
 	}
-	connected := make(chan error, 1)
-	go func() {
-		var err error
-		c.session, err = s.client(c).Connect(ctx, transport, nil)
-		connected <- err
-	}()
-	if err = <-connected; err != nil {
+	lasts := context.AfterFunc(ctx, c.end)
+	c.session, err = s.client(c).Connect(c.life, transport, nil)
+	if !lasts() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		if fault := c.broken(); fault != nil {
 			err = fault
 		}
@@ -144,10 +146,8 @@ func (s *server) start(ctx context.Context, c *conn, open opener) (sdk.Transport
 	if err != nil {
 		return nil, err
 	}
-	var ending context.Context
-	ending, c.end = context.WithCancel(context.Background()) // not the call's context, which ends before the process does
 	c.watched.Go(func() {
-		c.process.Watch(ending)
+		c.process.Watch(c.life)
 		lines.CloseWithError(io.EOF)
 	})
 	return &sdk.IOTransport{Reader: c.output, Writer: c.process.Input, MaxLineLength: 2 * maxLine}, nil
@@ -195,9 +195,10 @@ func (c *conn) close(ctx context.Context) {
 	if c.process != nil {
 		c.output.Close() // or the copying of its output would wait for a reader
 		c.process.Kill(ctx)
-		defer func() { c.end(); c.watched.Wait() }()
 	}
 	if c.session != nil {
 		_ = c.session.Close() // of a server that is gone, or that answers no more
 	}
+	c.end()
+	c.watched.Wait()
 }

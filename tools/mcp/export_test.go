@@ -2,5 +2,5 @@ package mcp
 
 import "time"
 
-// HurryUp makes the pauses between tries short.
-func HurryUp() { pause = 10 * time.Millisecond }
+// HurryUp makes the pauses between tries short, and the wait for a sign of life.
+func HurryUp() { pause, pingTime = 10*time.Millisecond, 200*time.Millisecond }

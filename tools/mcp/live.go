@@ -20,7 +20,6 @@ import (
 const (
 	maxTries      = 3 // of a connection
 	maxReconnects = 5 // of an episode, or of a run with a shared server
-	pingTime      = 5 * time.Second
 )
 
 // live is a server in an episode, or in the whole run if it is shared.
@@ -36,6 +35,7 @@ type live struct {
 	connects   int
 	connecting time.Duration // in all
 	asked      int           // requests of the server to a model
+	ending     sync.WaitGroup
 }
 
 func newLive(s *server, logger *slog.Logger) *live {
@@ -81,9 +81,7 @@ func (l *live) connection(ctx context.Context, box opener) (*conn, error) {
 		return nil, l.down(errors.New("it failed in other episodes, too, and is left alone for a while"), true)
 	}
 	c, err := l.dial(ctx, box)
-	if _, failed := errors.AsType[*registry.Failure](err); err == nil || !failed {
-		l.server.breaker.result(err == nil || ctx.Err() != nil)
-	}
+	l.server.breaker.result(err == nil || ctx.Err() != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +141,10 @@ func (l *live) dial(ctx context.Context, box opener) (*conn, error) {
 	return nil, l.down(last, true)
 }
 
-// pause is between the first two tries to connect; it doubles.
-var pause = time.Second
+var (
+	pause    = time.Second     // between the first two tries to connect; it doubles
+	pingTime = 5 * time.Second // for a sign of life
+)
 
 func (l *live) working() *conn {
 	l.mu.Lock()
@@ -162,7 +162,7 @@ func (l *live) working() *conn {
 func (l *live) drop() {
 	c := l.current
 	l.current = nil
-	go c.close(context.Background()) // its process may take a moment to die
+	l.ending.Go(func() { c.close(context.Background()) }) // its process may take a moment to die
 }
 
 // lost gives up a connection on which nothing more will come.
@@ -196,6 +196,7 @@ func (l *live) close() {
 		}
 		c.close(context.Background())
 	}
+	l.ending.Wait()
 }
 
 // request is what is asked of a server within a call.

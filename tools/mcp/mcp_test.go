@@ -2,8 +2,10 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +50,7 @@ func backend(t testing.TB, name string) sandbox.Backend {
 func options(b sandbox.Backend) mcp.Options {
 	return mcp.Options{
 		Sandbox: func(ctx context.Context, id string) (sandbox.Sandbox, error) {
-			return b.Open(ctx, sandbox.Spec{ID: id})
+			return b.Open(ctx, sandbox.Spec{ID: fmt.Sprintf("%s-%d", id, opened.Add(1))})
 		},
 		Environ: func(name string) (string, bool) { return "hunter2-" + name, strings.HasPrefix(name, "GIVEN") },
 		Now:     time.Now,
@@ -74,7 +76,7 @@ type playing struct {
 	n       int
 }
 
-var opened int
+var opened atomic.Int64
 
 // begin begins an episode.
 func begin(t testing.TB, b sandbox.Backend, set *mcp.Set, services ...any) *playing {
@@ -92,8 +94,7 @@ func begin(t testing.TB, b sandbox.Backend, set *mcp.Set, services ...any) *play
 	var box sandbox.Sandbox
 	p.session = toolset.Session(registry.SessionConfig{
 		Sandbox: func(ctx context.Context) (_ sandbox.Sandbox, err error) {
-			opened++
-			box, err = b.Open(ctx, sandbox.Spec{ID: "episode-" + strings.Repeat("i", opened)})
+			box, err = b.Open(ctx, sandbox.Spec{ID: fmt.Sprintf("episode-%d", opened.Add(1))})
 			return box, err
 		},
 		Services: append(services, p.attempt), Images: images,
@@ -113,7 +114,7 @@ func begin(t testing.TB, b sandbox.Backend, set *mcp.Set, services ...any) *play
 func (p *playing) call(name, arguments string) episode.ToolCall {
 	p.t.Helper()
 	p.n++
-	return p.session.Call(p.t.Context(), registry.Request{ID: "call_" + strings.Repeat("i", p.n), Turn: p.n, Name: name, Arguments: arguments})
+	return p.session.Call(p.t.Context(), registry.Request{ID: fmt.Sprintf("call_%d", p.n), Turn: p.n, Name: name, Arguments: arguments})
 }
 
 // TestCall holds what becomes of each kind of result, and of what hostile servers do within a call.
@@ -174,4 +175,34 @@ func TestCall(t *testing.T) {
 	if row.Declared != "fake" || row.Version != "1.2" || row.Protocol != "2025-11-25" || row.Calls != len(tests) || row.Reconnects != 3 || row.Connect == 0 || len(row.SHA256) != 64 {
 		t.Errorf("row %+v", row)
 	}
+}
+
+// TestStuck holds that a server which answers nothing more is started anew.
+func TestStuck(t *testing.T) {
+	b := backend(t, "local")
+	server := faulty("stuck")
+	server.Timeout = 200 * time.Millisecond
+	p := begin(t, b, open(t, b, one(server)))
+	if got := p.call("mcp_fake_sleep", `{}`); got.Status != episode.CallUnavailable || got.ErrorClass != "mcp_down" || !strings.Contains(got.Result, "neither sleep nor a ping") {
+		t.Errorf("%s %s %s", got.Status, got.ErrorClass, got.Result)
+	}
+	if got := p.call("mcp_fake_echo", `{}`); got.Status != episode.CallOK || p.session.Fault() != nil {
+		t.Errorf("afterwards %s %s, fault %v", got.Status, got.Result, p.session.Fault())
+	}
+}
+
+// TestTooManyDeaths holds that an episode whose server dies again and again ends.
+func TestTooManyDeaths(t *testing.T) {
+	b := backend(t, "local")
+	p := begin(t, b, open(t, b, one(faulty("plain"))))
+	for i := range 7 {
+		got := p.call("mcp_fake_die", fmt.Sprintf(`{"n":%d}`, i))
+		if fault := p.session.Fault(); got.ErrorClass != "mcp_down" || (fault != nil) != (i == 6) {
+			t.Errorf("death %d: %s %s, fault %v", i, got.ErrorClass, got.Result, fault)
+		}
+	}
+}
+
+func request(id, name, arguments string) registry.Request {
+	return registry.Request{ID: id, Name: name, Arguments: arguments}
 }

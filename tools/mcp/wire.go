@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -30,7 +29,7 @@ import (
 // to do. Messages are read as those of a process are.
 type wire struct {
 	server *server
-	status atomic.Int64 // of the last answer
+	fail   func(error) // gets why nothing more can be read
 }
 
 // transport is the library's, over the wire.
@@ -62,7 +61,6 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.status.Store(int64(resp.StatusCode))
 		wait, busy := tooBusy(resp)
 		if !busy || req.Body != nil && req.GetBody == nil {
 			if isRefusal(resp.StatusCode) && w.server.oauth == nil {
@@ -131,6 +129,8 @@ func (s *server) denied(err error) error {
 	}}
 }
 
+var errLarge = &tooLarge{fmt.Errorf("it sent a message of more than %d bytes", maxLine)}
+
 // mended is a body whose messages were mended, and are not too long.
 func (w *wire) mended(resp *http.Response) io.ReadCloser {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -139,7 +139,8 @@ func (w *wire) mended(resp *http.Response) io.ReadCloser {
 		data, err := io.ReadAll(io.LimitReader(resp.Body, maxLine+1))
 		resp.Body.Close()
 		if err == nil && len(data) > maxLine {
-			err = &tooLarge{fmt.Errorf("it sent a message of more than %d bytes", maxLine)}
+			err = errLarge
+			w.fail(err)
 		}
 		if err != nil {
 			return io.NopCloser(failing{err})
@@ -147,7 +148,7 @@ func (w *wire) mended(resp *http.Response) io.ReadCloser {
 		resp.ContentLength = -1
 		return io.NopCloser(bytes.NewReader(mend(data)))
 	case "text/event-stream":
-		return &events{from: bufio.NewReaderSize(resp.Body, 16<<10), closer: resp.Body}
+		return &events{from: bufio.NewReaderSize(resp.Body, 16<<10), closer: resp.Body, fail: w.fail}
 	}
 	return resp.Body
 }
@@ -160,6 +161,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 type events struct {
 	from   *bufio.Reader
 	closer io.Closer
+	fail   func(error)
 	rest   []byte
 	err    error
 }
@@ -187,7 +189,8 @@ func (e *events) line() ([]byte, error) {
 	for {
 		part, err := e.from.ReadSlice('\n')
 		if line = append(line, part...); len(line) > maxLine {
-			return nil, &tooLarge{fmt.Errorf("it sent a message of more than %d bytes", maxLine)}
+			e.fail(errLarge)
+			return nil, errLarge
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
