@@ -7,6 +7,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
+	"trajgen/tools/cron"
 	"trajgen/tools/web/sites"
 )
 
@@ -50,6 +51,9 @@ func checkStates(p *problems, t *episode.Task) {
 
 // firstState is the state in which a site of a task begins.
 func firstState(names []string, site string) (json.RawMessage, error) {
+	if site == cron.State {
+		return (&cron.View{}).JSON(), nil
+	}
 	for _, name := range names {
 		if plain, _, _ := strings.Cut(name, ":"); plain != site {
 			continue

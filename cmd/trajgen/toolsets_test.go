@@ -198,7 +198,7 @@ func TestRunFileOfTheBridge(t *testing.T) {
 		"tool_search: {max_search_limit: 51}":                 "from 1 to 50",
 		"tool_search: {search_default_limit: 30}":             "max_search_limit, which is 20",
 		"schema_quirks: [patern]":                             `did you mean "pattern"?`,
-		"toolsets: [messaging, cronjob]":                      "cronjob, send_message: not built into this version",
+		"toolsets: [messaging]":                               "send_message: not built into this version",
 		"toolsets: [terminal], disabled_toolsets: [terminal]": "leave no tool",
 	} {
 		path := writeRunFile(t, "dataset: {path: bundled, max_tasks: 1}\nscripted: {policy: oracle}\nsandbox: {backend: local}\ntools: {"+text+"}\n")

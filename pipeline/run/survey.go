@@ -217,6 +217,9 @@ func (t *tasks) suits(task *episode.Task) error {
 			problems = append(problems, fmt.Errorf("mcp: the run file declares no server %q (have %v)", name, have))
 		}
 	}
+	if _, err := t.File.Cron.View(task); err != nil {
+		problems = append(problems, err)
+	}
 	if task.Cwd != "" {
 		problems = append(problems, t.hasWorkdir(task))
 	}

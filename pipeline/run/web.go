@@ -40,7 +40,7 @@ func (e *Experiment) openWeb(ctx context.Context) (err error) {
 // services are what an episode's tools have beside a sandbox, with or without a run directory.
 func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollout.Ask) []any {
 	view := e.web.View(ep.ID, ep.Attempt, task.Sites...)
-	all := []any{view, e.mediaView(ep, view, ask), e.browsers}
+	all := append(e.File.cronServices(task, view, e.Registry), view, e.mediaView(ep, view, ask), e.browsers)
 	if t := e.twin.Play(ep.ID, ep.Attempt); t != nil {
 		all = append(all, t)
 	}
@@ -97,7 +97,7 @@ func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, err
 	}
 	closers = append(closers, recorded.Close)
 	view := seen.View(id, 1, names...)
-	all := []any{view, makes.View(media.Attempt{Web: view}), browsers}
+	all := append(f.cronServices(&episode.Task{}, view, nil), view, makes.View(media.Attempt{Web: view}), browsers)
 	if t := recorded.Play(id, 1); t != nil {
 		all = append(all, t)
 	}

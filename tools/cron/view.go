@@ -1,8 +1,8 @@
 package cron
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -64,26 +64,29 @@ type View struct {
 	table Table
 }
 
-// View makes the jobs of an attempt at a task, whose metadata may say now and timezone.
+// View makes the jobs of an attempt at a task, which may say what the time is: "cron": {"now": ..., "timezone": ...}.
 func (s Settings) View(task *episode.Task) (*View, error) {
-	var own struct {
-		Now      *string `json:"now"`
-		Timezone *string `json:"timezone"`
-	}
-	if task != nil && len(task.Metadata) > 0 {
+	var own struct{ Cron any }
+	if bytes.Contains(task.Metadata, []byte(`"cron"`)) {
 		if err := json.Unmarshal(task.Metadata, &own); err != nil {
-			return nil, errors.New("now and timezone of the task are not texts")
+			return nil, fmt.Errorf("cron: %w", err)
 		}
 	}
-	if own.Now != nil {
-		s.Now = *own.Now
-	}
-	if own.Timezone != nil {
-		s.Timezone = *own.Timezone
+	said, _ := own.Cron.(map[string]any) // anything else is another dataset's own
+	for key, value := range said {
+		text, isText := value.(string)
+		switch {
+		case key == "now" && isText:
+			s.Now = text
+		case key == "timezone" && isText:
+			s.Timezone = text
+		default:
+			return nil, fmt.Errorf("cron: %q: want now and timezone, as texts", key)
+		}
 	}
 	now, zone, err := s.clock()
 	if err != nil {
-		return nil, fmt.Errorf("of the task: %w", err)
+		return nil, fmt.Errorf("cron: %w", err)
 	}
 	return &View{Now: now, Zone: zone.String()}, nil
 }
