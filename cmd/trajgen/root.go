@@ -95,7 +95,7 @@ Exit codes:
 		root.AddCommand(commands...)
 	}
 	cobra.EnableCommandSorting = false
-	section("Play a dataset", newRun(std), newCheck(std), newDatasets(std))
+	section("Play a dataset", newRun(std), newCheck(std), newDatasets(std), newCron(std))
 	section("See what came out", takesRun(newReport(std)), newDiff(std))
 	section("Use the episodes", takesRun(newExport(std)), takesRun(newCompress(std)), newMerge(std))
 	section("Trust a run directory", takesRun(newVerify(std)), takesRun(newRepair(std)))

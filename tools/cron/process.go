@@ -18,8 +18,8 @@ import (
 type Work struct {
 	Args []string
 	Env  []string
-	// After adds to the output when the process has ended. Optional.
-	After func(output io.Writer) error
+	// After may change the output when the process has ended. Optional.
+	After func(output *os.File) error
 }
 
 // Processes runs jobs as processes of this machine. What a job writes goes to a file, so that it outlives the daemon.
