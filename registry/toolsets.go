@@ -73,7 +73,7 @@ var staticToolsets = map[string]ToolsetDef{
 	"feishu_doc":        {Description: "Read Feishu documents", Tools: words("feishu_doc_read")},
 	"feishu_drive":      {Description: "Comment on Feishu documents", Tools: feishuTools[1:]},
 	"spotify":           {Description: "Control Spotify", Tools: words("spotify_playback spotify_devices spotify_queue spotify_search spotify_playlists spotify_albums spotify_library")},
-	"rl":                {Description: "Train models with reinforcement learning (historic)", Tools: rlTools},
+	"rl":                {Description: "Train models with reinforcement learning", Tools: rlTools},
 	"debugging":         {Description: "Commands, files and the web", Tools: words("terminal process"), Includes: words("web file")},
 	"safe":              {Description: "No commands and no files", Includes: words("web vision image_gen")},
 	"coding":            {Description: "What a coding agent needs", Tools: codingTools},

@@ -31,8 +31,6 @@ var planned = []struct {
 	{toolset: "hermes-yuanbao", names: "yb_query_group_info yb_query_group_members yb_send_dm yb_search_sticker yb_send_sticker"},
 	{toolset: "spotify", names: "spotify_playback spotify_devices spotify_queue spotify_search spotify_playlists spotify_albums" +
 		" spotify_library"},
-	{toolset: "rl", names: "rl_list_environments rl_select_environment rl_get_current_config rl_edit_config rl_start_training" +
-		" rl_check_status rl_stop_training rl_get_results rl_list_runs rl_test_inference", env: "TINKER_API_KEY WANDB_API_KEY"},
 }
 
 func plannedTools() []registry.Tool {

@@ -31,6 +31,7 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 	names = append(append(names, f.Web.KeyEnvs()...), f.Browser.Elsewhere().Variable())
 	names = append(names, f.Media.KeyEnvs()...)
 	names = append(names, f.MCP.Variables()...)
+	names = append(names, f.RL.KeyEnvs()...)
 	for _, plugin := range f.Tools.Plugins {
 		names = append(names, plugin.EnvFrom...)
 	}

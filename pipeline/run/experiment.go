@@ -27,6 +27,7 @@ import (
 	"trajgen/tools/browser"
 	"trajgen/tools/mcp"
 	"trajgen/tools/plugin"
+	"trajgen/tools/rl"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
@@ -47,6 +48,7 @@ type Experiment struct {
 	twin     *twin.Twin
 	mcp      *mcp.Set // nil without any
 	sampled  map[string]model.Model
+	lab      *rl.Lab // nil without environments to train in
 }
 
 // opened is what the parts of an experiment need.
@@ -81,7 +83,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMedia, e.openLab, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first

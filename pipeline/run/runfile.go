@@ -19,6 +19,7 @@ import (
 	"trajgen/tools/cron"
 	"trajgen/tools/mcp"
 	"trajgen/tools/media"
+	"trajgen/tools/rl"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
@@ -46,6 +47,7 @@ type File struct {
 	MCP      mcp.Settings            `yaml:"mcp,omitempty" section:"MCP servers"`
 	Media    media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
 	Cron     cron.Settings           `yaml:"cron,omitempty" section:"Jobs that episodes schedule"`
+	RL       rl.Settings             `yaml:"rl,omitempty" section:"Trainings that episodes start"`
 	Model    model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
 	Sweep    Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
 	Requests model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
@@ -79,7 +81,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Media.Validate(), f.Cron.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}

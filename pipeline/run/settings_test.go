@@ -46,6 +46,7 @@ func TestEverySettingCounts(t *testing.T) {
 		"guardrails": `"tell"`, "token_ids": `"vllm"`, "send_seed": "false", "command_policy": `"enforce"`, "fallbacks": `[{"model": "b"}]`,
 		"sweep": `{"temperature": [0, 1]}`, "tool_search": `{"enabled": "on"}`, "custom_toolsets": `{"a": {"tools": ["terminal"]}}`, "prices": `{"m": {"input": 1}}`,
 		"plugins": `[{"name": "a"}]`, "policy": `"oracle"`, "media_providers": `{"fal": {"base_url": "http://h"}}`,
+		"rl_environments": `{"a": {"dataset": "b"}}`, "rl_trainer": `{"command": ["a"]}`, "rl_fields": `{"a": {"type": "int"}}`, "rl_models": `{"a": {"model": "b"}}`,
 	}
 	kinds := map[string]string{"string": `"x"`, "int": "7", "uint": "7", "number": "0.25", "bool": "true", "duration": `"7s"`, "size": `"33M"`, "list": `["x"]`, "pairs": `{"x": 1}`}
 	var blank File

@@ -16,6 +16,7 @@ import (
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/media"
+	"trajgen/tools/rl"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
 	"trajgen/tools/web/sites"
@@ -46,6 +47,9 @@ func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollo
 	}
 	if e.mcp != nil {
 		all = append(all, e.mcpOf(task, ep, ask))
+	}
+	if e.lab != nil {
+		all = append(all, e.lab.View(ep.ID, ep.Attempt, rl.Ask(ask)))
 	}
 	if e.pages == nil {
 		return all
@@ -101,7 +105,11 @@ func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, err
 	if t := recorded.Play(id, 1); t != nil {
 		all = append(all, t)
 	}
-	return all, closeAll, nil
+	lab, err := f.lab() // whose trainings go on: the next call is about them
+	if lab != nil {
+		all = append(all, lab.View("", 0, nil))
+	}
+	return all, closeAll, err
 }
 
 // openPages opens the model that summarises long pages, if the run names one.

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
 	"trajgen/sandbox"
+	"trajgen/tools/internal/secrets"
 )
 
 // Where a plugin runs.
@@ -39,10 +41,7 @@ type Config struct {
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 }
 
-var (
-	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
-	secretPattern = regexp.MustCompile(`(?i)(^|_)(api_?key|access_?key|token|secret|password|passwd|credentials?)$`)
-)
+var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
 
 // Validate returns all errors in a run's plugins.
 func Validate(configs []Config) error {
@@ -91,7 +90,7 @@ func (c Config) problems() []error {
 			bad("env: %q is not a name of a variable", name)
 		case strings.ContainsRune(c.Env[name], 0):
 			bad("env: %s has a zero byte", name)
-		case secretPattern.MatchString(name):
+		case secrets.Named(name):
 			bad("env: %s looks like a secret, and what is under env is written to run.json: put its name under env_from, with where: runner", name)
 		}
 	}

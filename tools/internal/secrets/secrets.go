@@ -27,3 +27,8 @@ var compiled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // In reports whether a text holds something that looks like a secret.
 func In(text string) bool { return compiled().MatchString(text) }
+
+var named = regexp.MustCompile(`(?i)(^|_)(api_?key|access_?key|token|secret|password|passwd|credentials?)$`)
+
+// Named says whether a variable of this name holds a secret.
+func Named(name string) bool { return named.MatchString(name) }
