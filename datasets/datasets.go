@@ -17,6 +17,7 @@ const (
 	Bundled         = "bundled"
 	BundledResearch = "bundled/research" // questions about the bundled corpus
 	BundledBrowser  = "bundled/browser"  // tasks on the web sites that come along
+	BundledSkills   = "bundled/skills"   // tasks that the bundled skills are for
 )
 
 // Options say how a dataset is read. The zero value reads all of it and stops at the first broken row.

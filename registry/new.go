@@ -128,6 +128,19 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 	return made, nil
 }
 
+// Without returns a registry in which the tools of a toolset are missing, for a reason.
+func (r *Registry) Without(toolset, why string) *Registry {
+	made := r.derive()
+	for name, tool := range made.tools {
+		if tool.Toolset == toolset {
+			lacking := *tool
+			lacking.planned, lacking.lacks = true, why
+			made.tools[name] = &lacking
+		}
+	}
+	return made
+}
+
 // WithQuirks returns a registry that shows schemas that a model's server accepts.
 func (r *Registry) WithQuirks(quirks Quirks) *Registry {
 	made := r.derive()

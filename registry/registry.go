@@ -65,6 +65,7 @@ type Tool struct {
 	args    reflect.Type // the struct that Parameters are generated from; nil for a given schema
 	plan    func() *plan // compiles at the first call
 	planned bool
+	lacks   string // why a tool that is built is missing
 	bind    func(arguments json.RawMessage) (run, error)
 }
 

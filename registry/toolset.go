@@ -13,7 +13,8 @@ import (
 type Toolset struct {
 	tools   map[string]*Tool  // all that can be called, by name, including the bridge's
 	names   []string          // of the tools that are shown, sorted
-	missing map[string]string // the tools that are not built, with their toolsets
+	missing map[string]string // the tools that are not there, with their toolsets
+	reasons map[string]string // of those that are built
 	bare    map[string]string // bare name → name, "" when two tools share it
 	schemas []json.RawMessage // of names
 	hidden  *catalogue        // nil when every tool is shown
@@ -49,14 +50,14 @@ func (r *Registry) freeze(names []string) *Toolset {
 	if t := r.frozen.toolsets[key]; t != nil {
 		return t
 	}
-	t := &Toolset{tools: map[string]*Tool{}, missing: map[string]string{}, bare: map[string]string{}}
+	t := &Toolset{tools: map[string]*Tool{}, missing: map[string]string{}, reasons: map[string]string{}, bare: map[string]string{}}
 	var shown []string
 	for _, name := range names {
 		switch tool := r.tools[name]; {
 		case tool == nil:
 			t.missing[name] = ""
 		case tool.planned:
-			t.missing[name] = tool.Toolset
+			t.missing[name], t.reasons[name] = tool.Toolset, tool.lacks
 		default:
 			shown = append(shown, name)
 		}
@@ -126,6 +127,15 @@ func (t *Toolset) Tools() []Tool {
 	return all
 }
 
+// Toolsets names the toolsets of the tools that can be called, sorted.
+func (t *Toolset) Toolsets() (names []string) {
+	for _, tool := range t.Tools() {
+		names = append(names, tool.Toolset)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Has reports whether the tool of exactly this name can be called, shown or not.
 func (t *Toolset) Has(name string) bool { return t.tools[name] != nil }
 
@@ -133,7 +143,7 @@ func (t *Toolset) Has(name string) bool { return t.tools[name] != nil }
 func (t *Toolset) Missing() map[string]string {
 	reasons := map[string]string{}
 	for name := range t.missing {
-		reasons[name] = notBuilt
+		reasons[name] = cmp.Or(t.reasons[name], notBuilt)
 	}
 	return reasons
 }

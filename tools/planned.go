@@ -19,7 +19,6 @@ var planned = []struct {
 	{toolset: "computer_use", names: "computer_use"},
 	{toolset: "terminal", names: "read_terminal"},
 	{toolset: "messaging", names: "send_message"},
-	{toolset: "skills", names: "skills_list skill_view skill_manage"},
 	{toolset: "homeassistant", names: "ha_list_entities ha_get_state ha_list_services ha_call_service", env: "HASS_TOKEN"},
 	{toolset: "kanban", names: "kanban_show kanban_list kanban_complete kanban_block kanban_heartbeat kanban_comment kanban_create" +
 		" kanban_link kanban_unblock"},

@@ -40,4 +40,5 @@ const (
 	browserToolset  = "browser"
 	cdpToolset      = "browser-cdp"
 	moreToolset     = "browser-more"
+	skillsToolset   = "skills"
 )

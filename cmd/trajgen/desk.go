@@ -57,6 +57,14 @@ func (o callOptions) begin(ctx context.Context, box *toolbox, id string, policy 
 	if err != nil {
 		return nil, usage(err)
 	}
+	d.closers = append(d.closers, closeServices)
+	if o.skills || box.file.Skills.Given() {
+		skills, err := box.file.CallSkills(ctx, d.sandbox, box.opened.Guarantees().Isolation, toolset, o.warn)
+		if err != nil {
+			return nil, usage(err)
+		}
+		services = append(services, skills)
+	}
 	config := registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return d.sandbox, nil },
 		Hooks:   policy.Hook(), Guardrails: guard, Services: services,
@@ -68,7 +76,7 @@ func (o callOptions) begin(ctx context.Context, box *toolbox, id string, policy 
 		d.closers = append(d.closers, d.images.Close)
 	}
 	d.session = toolset.Session(config)
-	d.closers = append(d.closers, closeServices, func() error { d.session.Close(); return nil })
+	d.closers = append(d.closers, func() error { d.session.Close(); return nil })
 	return d, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -104,6 +105,7 @@ func (o serveOptions) serve(ctx context.Context, std stdio, box *toolbox) (err e
 			return usage(fmt.Errorf("make %s: %w", o.out, err))
 		}
 	}
+	o.skills, o.warn = slices.Contains(o.toolsets, "skills"), func(line string) { fmt.Fprintln(std.err, line) }
 	server := mcpserve.New(mcpserve.Config{
 		Version: run.Version(), Toolset: toolset, Sessions: o.sessions,
 		Logger: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type callOptions struct {
 	keep              time.Duration
 	image             string
 	sees              bool // results may have images
+	skills            bool // those that come along are there, unless the run file names others
+	warn              func(string)
 }
 
 func newToolsCall(std stdio) *cobra.Command {
@@ -184,6 +187,8 @@ func newResultLine(call episode.ToolCall) resultLine {
 
 func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests []registry.Request) (err error) {
 	policy := run.CallerPolicy(cmp.Or(o.policy, box.file.Commands.Policy), box.choice.Name)
+	o.skills = slices.ContainsFunc(requests, func(r registry.Request) bool { return strings.HasPrefix(r.Name, "skill") })
+	o.warn = func(line string) { fmt.Fprintln(std.err, line) }
 	d, err := o.begin(ctx, box, callID(), policy)
 	if err != nil {
 		return err

@@ -185,6 +185,16 @@ func wantTrajectory(ep *episode.Episode) object {
 	if u := ep.User; u != nil {
 		row["user_questions"], row["user_model"], row["user_usage"] = u.Questions, text(u.Model), wantUsage(u.Usage)
 	}
+	row["skills"], row["skills_log_p"], row["skills_written"], row["skill_events"] = nil, nil, nil, []any{}
+	if s := ep.Skills; s != nil {
+		row["skills"], row["skills_log_p"], row["skills_written"] = s.Mode, s.LogP, jsonOf(&s.Written)
+		row["skill_events"] = list(s.Events, func(e episode.SkillEvent) any {
+			return object{
+				"turn": e.Turn, "kind": e.Kind, "skill": e.Skill, "file": text(e.File), "digest": text(e.Digest), "bytes": e.Bytes,
+				"rank": positive(e.Rank),
+			}
+		})
+	}
 	if len(task.Verify) > 0 {
 		checks, _ := json.Marshal(task.Verify)
 		row["task"].(object)["verify"] = string(checks)

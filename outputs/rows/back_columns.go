@@ -86,6 +86,8 @@ func (b *back) value(to, from reflect.Value) {
 		to.SetString(from.String())
 	case to.CanInt():
 		to.SetInt(from.Int())
+	case to.CanFloat():
+		to.SetFloat(from.Float())
 	case from.Kind() == reflect.String:
 		b.decode(to, from.String())
 	case to.Kind() == reflect.Struct:

@@ -67,9 +67,15 @@ type Trajectory struct {
 	SamplingTopP        *float64 `parquet:"sampling_top_p,optional" of:"Sampling.TopP"`
 	SamplingMaxTokens   *int64   `parquet:"sampling_max_tokens,optional" of:"Sampling.MaxTokens"`
 
-	Memory    *string `parquet:"memory,optional"`                                    // JSON of what the agent remembered in the end
-	Recalled  *string `parquet:"recalled,optional"`                                  // end of the system message that the harness wrote
-	Ephemeral *string `parquet:"ephemeral,optional"`                                 // the run's text just before that, likewise the harness's
+	Memory    *string `parquet:"memory,optional"`    // JSON of what the agent remembered in the end
+	Recalled  *string `parquet:"recalled,optional"`  // end of the system message that the harness wrote
+	Ephemeral *string `parquet:"ephemeral,optional"` // the run's text just before that, likewise the harness's
+	// The skills columns are null in a run without skills.
+	Skills        *string      `parquet:"skills,optional,dict" of:"Skills.Mode"`         // with or without
+	SkillsLogP    *float64     `parquet:"skills_log_p,optional" of:"Skills.LogP,always"` // of that draw
+	SkillsWritten *string      `parquet:"skills_written,optional" of:"Skills.Written"`   // JSON of the files that the agent wrote
+	SkillEvents   []SkillEvent `parquet:"skill_events,list" of:"Skills.Events"`
+
 	Questions *int32  `parquet:"user_questions,optional" of:"User.Questions,always"` // that the user answered; the user columns are null when nothing was asked
 	UserModel *string `parquet:"user_model,optional,dict" of:"User.Model"`           // null for a script
 	UserUsage Usage   `parquet:"user_usage" of:"User.Usage"`                         // of that model, no part of usage
@@ -245,6 +251,17 @@ type MCPServer struct {
 	ConnectUS  int64  `parquet:"connect_us"`
 	Calls      int32  `parquet:"calls"`
 	Reconnects int32  `parquet:"reconnects"`
+}
+
+// SkillEvent is a use of a skill.
+type SkillEvent struct {
+	Turn   int32   `parquet:"turn"`
+	Kind   string  `parquet:"kind,dict"`
+	Skill  string  `parquet:"skill,dict"`
+	File   *string `parquet:"file,optional,dict"`   // of the skill's folder
+	Digest *string `parquet:"digest,optional,dict"` // of the file, or else of the skill
+	Bytes  int64   `parquet:"bytes"`                // likewise
+	Rank   *int32  `parquet:"rank,optional"`        // position in a list, from 1
 }
 
 // Replacement is what is sent as the content of a message.

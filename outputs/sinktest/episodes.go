@@ -151,6 +151,9 @@ func enrich(ep *episode.Episode) {
 	ep.Task.Memory = &episode.Memory{Memory: []string{"Größe <b>\nzwei Zeilen"}, User: []string{"prefers tabs"}}
 	ep.Task.User = &episode.User{Model: true, Persona: "knows the \"color\""}
 	ep.Memory, ep.Recalled, ep.Ephemeral = &episode.Memory{}, "\n\nWhat you remember", "\n\nAnswer in “Größe”."
+	ep.Skills = &episode.Skills{Mode: "with", LogP: -0.5, Written: episode.Files{"ä/SKILL.md": episode.File("---\n<b>")}, Events: []episode.SkillEvent{
+		{Kind: episode.SkillOffered, Skill: "pdf", Digest: "sha256:1", Bytes: 12, Rank: 1}, {Turn: 1, Kind: episode.SkillScript, Skill: "pdf", File: "scripts/ä.py"},
+	}}
 	ep.Sampling = episode.Sampling{Model: "scripted", ReasoningEffort: "low", Temperature: new(0.0), TopP: new(0.95), MaxTokens: 512}
 	ep.User = &episode.UserTrace{Questions: 2, Model: "user-model", Usage: episode.Usage{Prompt: 30, Completion: 4, Reported: true}}
 	ep.Turns[0].Fallback, ep.Turns[0].Waited, ep.Turns[0].Retries[0].Pause = "other", 250*time.Millisecond, 1500*time.Microsecond

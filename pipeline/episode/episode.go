@@ -55,7 +55,10 @@ type Episode struct {
 
 	// Memory is the agent's memory at the end; nil without the memory tool.
 	Memory *Memory `json:"memory,omitempty"`
-	// Recalled is the end of the system message, which the harness wrote: the agent's memory at the beginning.
+	// Skills is nil in a run without skills.
+	Skills *Skills `json:"skills,omitempty"`
+	// Recalled is the end of the system message, which the harness wrote: the list of skills, and the agent's memory at the
+	// beginning.
 	Recalled string `json:"recalled,omitempty"`
 	// Ephemeral is the run's own text that stands in the system message just before Recalled, or at its end.
 	Ephemeral string     `json:"ephemeral,omitempty"`

@@ -11,8 +11,8 @@ import (
 // greet says what stands before the task's prompt: the system message and the run's examples.
 //
 // Many chat templates take one system message and no more, so the harness's words stand in the same one as the task's:
-// the run's ephemeral prompt, and behind it what is remembered, which differs between tasks and so comes after what a
-// server can have cached for all of them. Ephemeral and Recalled are exactly what to cut off.
+// the run's ephemeral prompt, behind it the list of skills, and then what is remembered, which differs between tasks and so
+// comes after what a server can have cached for all of them. Ephemeral and Recalled are exactly what to cut off.
 func (a *attempt) greet() {
 	system := cmp.Or(a.task.System, a.Prompts.System)
 	sent := system
@@ -24,7 +24,8 @@ func (a *attempt) greet() {
 		return text
 	}
 	a.ep.Ephemeral = add(a.Prompts.Ephemeral)
-	a.ep.Recalled = add(recall(a.ep.Memory))
+	a.ep.Recalled = add(a.skillset)
+	a.ep.Recalled += add(recall(a.ep.Memory))
 	if sent != "" {
 		a.say(episode.Message{Role: "system", Content: sent, Harness: system == ""})
 	}

@@ -48,6 +48,8 @@ type Player struct {
 
 	// Toolsets are what a task has beside the toolsets that were drawn for it, and what it does without; nil is neither.
 	Toolsets func(task *episode.Task) (more, without []string)
+	// Skills makes an episode's skills; nil where the run has none, and so may be what it returns.
+	Skills func(task *episode.Task, ep *episode.Episode) Skills
 
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
@@ -122,7 +124,9 @@ type attempt struct {
 	ep       *episode.Episode
 	registry *registry.Registry // that toolset is from
 	toolset  *registry.Toolset
-	have     []any // what the tools find beside the sandbox
+	have     []any  // what the tools find beside the sandbox
+	skills   Skills // nil without any
+	skillset string // end of the system message that lists them
 	session  *registry.Session
 	sandbox  *lazySandbox
 	user     *user                // nil when the task has none
@@ -163,10 +167,15 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 
 // equip freezes what the model will be shown.
 func (a *attempt) equip(ctx context.Context) error {
+	a.skills, a.ep.Skills = nil, nil
+	if a.Skills != nil {
+		a.skills = a.Skills(a.task, a.ep)
+	}
 	if err := a.choose(); err != nil {
 		return err
 	}
 	a.have, a.ep.Memory, a.ep.Recalled = nil, nil, ""
+	a.skillset = a.introduce()
 	if a.toolset.Has(memoryTool) {
 		a.ep.Memory = newMemory(a.task)
 		a.have = append(a.have, a.ep.Memory)
@@ -177,6 +186,9 @@ func (a *attempt) equip(ctx context.Context) error {
 			return err
 		}
 		a.have = append(a.have, a.user)
+	}
+	if a.skills != nil {
+		a.have, a.sandbox.furnished = append(a.have, a.skills), a.skills.Furnish
 	}
 	if a.Services != nil {
 		a.have = append(a.have, a.Services(a.task, a.ep, a.progress.inquire)...)
@@ -192,7 +204,7 @@ func (a *attempt) choose() error {
 	if s := a.progress.next(); s != nil && s.Turn == 0 && !slices.Equal(s.Quirks, a.registry.Quirks()) {
 		a.registry = a.registry.WithQuirks(s.Quirks) // which the next request is about
 	}
-	enabled, disabled := ep.Toolsets, a.Disabled
+	enabled, disabled := ep.Toolsets, a.disabled()
 	if a.Toolsets != nil {
 		more, without := a.Toolsets(a.task)
 		enabled, disabled = slices.Concat(enabled, more), slices.Concat(disabled, without)
@@ -230,6 +242,9 @@ func (a *attempt) end() {
 	if a.session != nil {
 		a.ep.Calls = append(a.ep.Calls, a.session.Trace()...)
 		a.session.Close()
+	}
+	if a.skills != nil {
+		a.ep.Skills = a.skills.Trace(a.ep.Calls)
 	}
 	a.sandbox.close()
 	a.ep.Drift = a.ep.FindDrift()

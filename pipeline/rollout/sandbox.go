@@ -45,6 +45,8 @@ type lazySandbox struct {
 	task   *episode.Task
 	ep     *episode.Episode
 	more   int64 // memory for tools, beside the task's
+	// furnished puts in what the episode has of its own, beside what all samples of the task have; nil puts in nothing.
+	furnished func(ctx context.Context, sb sandbox.Sandbox) error
 
 	// lock guards the rest, also while the sandbox is opened: calls of one turn may ask at once, and each waits no longer
 	// than its context.
@@ -77,6 +79,12 @@ func (b *lazySandbox) open(ctx context.Context) (sandbox.Sandbox, error) {
 	limited, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	sb, err := b.prepare(limited)
+	if err == nil && b.furnished != nil {
+		if err = b.furnished(limited, sb); err != nil {
+			err = errors.Join(faulty(episode.SandboxError, "skills", err), sb.Close())
+			sb = nil
+		}
+	}
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

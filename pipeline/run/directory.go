@@ -89,7 +89,7 @@ func follow(f *File, dir string) {
 			paths = append(paths, &server.Files[i])
 		}
 	}
-	names := slices.Concat([]string{"", datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser}, datasets.Mappings(), distributions.Names())
+	names := slices.Concat([]string{"", datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser, datasets.BundledSkills}, datasets.Mappings(), distributions.Names())
 	for _, path := range paths {
 		if filepath.IsAbs(*path) || slices.Contains(names, *path) {
 			continue

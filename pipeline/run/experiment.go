@@ -28,6 +28,7 @@ import (
 	"trajgen/tools/mcp"
 	"trajgen/tools/plugin"
 	"trajgen/tools/rl"
+	"trajgen/tools/skills"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
@@ -48,7 +49,8 @@ type Experiment struct {
 	twin     *twin.Twin
 	mcp      *mcp.Set // nil without any
 	sampled  map[string]model.Model
-	lab      *rl.Lab // nil without environments to train in
+	lab      *rl.Lab     // nil without environments to train in
+	skills   *skills.Set // nil without any
 }
 
 // opened is what the parts of an experiment need.
@@ -152,7 +154,7 @@ func (e *Experiment) Close() error {
 }
 
 // openRegistry makes the registry and checks the run's own toolsets and distribution against it.
-func (e *Experiment) openRegistry(context.Context) error {
+func (e *Experiment) openRegistry(ctx context.Context) error {
 	var more []registry.Tool
 	if e.plugins != nil {
 		more = e.plugins.Tools()
@@ -162,6 +164,9 @@ func (e *Experiment) openRegistry(context.Context) error {
 	}
 	var err error
 	if e.Registry, err = NewRegistry(e.File, more...); err != nil {
+		return err
+	}
+	if err = e.openSkills(ctx); err != nil {
 		return err
 	}
 	if err = errors.Join(e.File.Tools.checkResultLimits(e.Registry), e.File.Twin.Check(e.Registry.Tools())); err != nil {
@@ -267,6 +272,9 @@ func (e *Experiment) Player() *rollout.Player {
 		Limits: f.Limits, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
 		Sees: f.Model.Vision, Images: &e.images, Services: e.services, Toolsets: e.taskToolsets, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
+	}
+	if e.skills != nil {
+		player.Skills = e.skillsOf
 	}
 	if e.user != nil { // a nil client would make a non-nil interface
 		player.User = e.user

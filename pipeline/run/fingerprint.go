@@ -46,7 +46,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	text := func(v any) string { return Setting{Value: reflect.ValueOf(v)}.text() }
 	own := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "mcp_servers": parts.MCP, "system_prompt": parts.System,
-		"web": parts.Web, "twin": parts.Twin, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
+		"web": parts.Web, "twin": parts.Twin, "skills": parts.Skills, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
 		"policy": f.Scripted.Decides(), "fallbacks": strings.Join(f.fallbacks(), ","), "token_ids": f.Model.TokenServer(),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
 		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
@@ -75,6 +75,7 @@ type experimentParts struct {
 	Tasks                                  string // the distributions that tasks name
 	Tools                                  string // what a model can be shown
 	Replay                                 string // the journal that is replayed
+	Skills                                 string // their files
 	Plugins                                string // their settings, files and tools
 	MCP                                    string // how MCP servers are declared, and what they said of themselves
 	Ephemeral, Prefill                     string

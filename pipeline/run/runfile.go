@@ -20,6 +20,7 @@ import (
 	"trajgen/tools/mcp"
 	"trajgen/tools/media"
 	"trajgen/tools/rl"
+	"trajgen/tools/skills"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
 )
@@ -45,6 +46,7 @@ type File struct {
 	Twin     twin.Settings           `yaml:"twin,omitempty" section:"Calls that are recorded and replayed"`
 	Browser  browser.Settings        `yaml:"browser,omitempty" section:"Browsers of episodes"`
 	MCP      mcp.Settings            `yaml:"mcp,omitempty" section:"MCP servers"`
+	Skills   skills.Settings         `yaml:"skills,omitempty" section:"Skills"`
 	Media    media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
 	Cron     cron.Settings           `yaml:"cron,omitempty" section:"Jobs that episodes schedule"`
 	RL       rl.Settings             `yaml:"rl,omitempty" section:"Trainings that episodes start"`
@@ -81,7 +83,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Skills.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// invisible finds the first character that is invisible or changes the direction of text, unless the surrounding text needs it.
-func invisible(text string) (rune, bool) {
+// Invisible finds the first character that is invisible or changes the direction of text, unless the surrounding text needs it.
+func Invisible(text string) (rune, bool) {
 	runes := []rune(text)
 	rightToLeft := strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana, unicode.Nko)

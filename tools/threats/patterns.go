@@ -13,10 +13,7 @@ const (
 
 // patterns are RE2, case-insensitive, for the text in its compatibility form. They match a verb with its object, so that a note
 // about rules, prompts or servers does not count as an instruction.
-var patterns = []struct {
-	id         string
-	expression string
-}{
+var patterns = []Pattern{
 	{"prompt_injection", `\b(ignore|disregard|forget|skip)\s+(\w+\s+){0,3}(previous|prior|above|earlier|preceding|foregoing)\s+(\w+\s+){0,2}(instructions?|prompts?|rules|directions|orders|messages)\b`},
 	{"sys_prompt_override", `\b(override|replace|overwrite|supersede)s?\s+(\w+\s+){0,3}system\s+(prompt|message|instructions?)\b|\bnew\s+system\s+(prompt|message|instructions?)\s*:|\bsystem\s+prompt\s+override\b`},
 	{"disregard_rules", `\b(disregard|ignore|break|violate)\s+((any|all|each|every)\s+(one\s+)?(of\s+)?)?your\s+(\w+\s+){0,2}(rules|guidelines|restrictions|policies|policy|instructions|safeguards)\b|\bdisregard\s+(all|any|every)\s+(\w+\s+)?(rules|guidelines|restrictions|policies|instructions)\b`},

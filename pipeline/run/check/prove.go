@@ -14,6 +14,7 @@ import (
 	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
 	"trajgen/pipeline/run"
+	"trajgen/tools/skills"
 	"trajgen/tools/web"
 )
 
@@ -53,6 +54,9 @@ func Provable(file run.File) (run.File, error) {
 	file.Model.Fallbacks, file.Model.ToolChoice, file.Model.ParallelToolCalls, file.Model.Provider = nil, "", nil, nil
 	file.Limits.Tokens, file.Limits.USD, file.Budget.USD, file.Budget.Tokens = 0, 0, 0, 0
 	file.Sweep, file.Tape, file.User, file.NoUser, file.Web.Summary = run.Sweep{}, record.Settings{}, run.User{}, true, web.Summary{}
+	if file.Skills.Share = 0; file.Skills.Mode != "" {
+		file.Skills.Mode = skills.With // a reference solution may need them
+	}
 	file.Media.VisionModel, file.Media.VisionBaseURL, file.Media.VisionAPIKeyEnv = "", "", ""
 	file.Context = rollout.ContextSettings{CompactAt: file.Context.CompactAt, CompactTo: file.Context.CompactTo}
 	return file, errors.Join(sweep, file.Validate())

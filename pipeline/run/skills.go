@@ -1,0 +1,82 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/rollout"
+	"trajgen/registry"
+	"trajgen/sandbox"
+	"trajgen/tools"
+	"trajgen/tools/skills"
+)
+
+// SkillsHub is the folder that trajgen skills install keeps skills in.
+func SkillsHub() string { return filepath.Join(StateDir(), "skills") }
+
+// OpenSkills reads the skills of the settings.
+func OpenSkills(settings skills.Settings, warn func(string)) (_ *skills.Set, err error) {
+	var sources []skills.Source
+	for _, dir := range settings.Dirs {
+		source := skills.Source{Name: dir, Trust: skills.Trusted}
+		switch dir {
+		case skills.BundledDir:
+			source.Files, source.Trust = skills.Bundled(), skills.Builtin
+		default:
+			files, closer, err := skills.OpenFolder(dir)
+			if err != nil {
+				return nil, fmt.Errorf("skills: %w", err)
+			}
+			defer closer()
+			source.Files = files
+		}
+		sources = append(sources, source)
+	}
+	return skills.Open(settings, sources, warn)
+}
+
+// openSkills opens the run's skills, and leaves out the tools for them in a run without any.
+func (e *Experiment) openSkills(context.Context) (err error) {
+	if !e.File.Skills.Given() {
+		e.Registry = e.Registry.Without(skillsToolset, "the run has no skills: name some with --skills, or skills: {dirs: [...]} in its run file")
+		return nil
+	}
+	e.skills, err = OpenSkills(e.File.Skills, func(line string) { fmt.Fprintln(e.warnings, line) })
+	e.parts.Skills = e.skills.Digest()
+	return err
+}
+
+const skillsToolset = "skills"
+
+// skillsOf are the skills of an episode; nil in a run without any.
+func (e *Experiment) skillsOf(task *episode.Task, ep *episode.Episode) rollout.Skills {
+	return skillsView(e.skills, skills.ViewConfig{
+		Rand: ep.Key.Rand("skills"), Isolation: e.Backend.Guarantees().Isolation, Env: task.Env,
+	})
+}
+
+func skillsView(set *skills.Set, config skills.ViewConfig) rollout.Skills {
+	view := set.View(config)
+	if view == nil { // a nil view would make a non-nil interface
+		return nil
+	}
+	return tools.Skills{View: view}
+}
+
+// CallSkills are the skills of calls outside of a run: those of the run file, or else those that come along.
+func (f *File) CallSkills(ctx context.Context, box sandbox.Sandbox, isolation map[string]string, set *registry.Toolset, warn func(string)) (tools.Skills, error) {
+	settings := f.Skills
+	if !settings.Given() {
+		settings.Dirs = []string{skills.BundledDir}
+	}
+	settings.Mode, settings.Share = skills.With, 0
+	all, err := OpenSkills(settings, warn)
+	if err != nil {
+		return tools.Skills{}, err
+	}
+	view := all.View(skills.ViewConfig{Isolation: isolation})
+	view.Begin(set.Toolsets())
+	return tools.Skills{View: view}, view.Furnish(ctx, box)
+}
