@@ -3,6 +3,7 @@ package datasets
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"trajgen/pipeline/episode"
@@ -44,6 +45,26 @@ func readGold(p *problems, t *episode.Task, at string, value json.RawMessage) {
 		}
 	default:
 		p.addf("%s: %s, want a list of steps, {\"command\": ...}, {\"answer\": ...} or the answer as a string", at, kindOf(value))
+	}
+}
+
+// readSubagents takes an object of golds by the goals that they reach.
+func readSubagents(p *problems, t *episode.Task, at string, value json.RawMessage) {
+	entries, err := members(structured(value))
+	if err != nil {
+		p.addf("%s: %v with a gold for each goal that the task's gold delegates", at, err)
+		return
+	}
+	for _, entry := range entries {
+		of, inner := episode.Task{}, at+"."+strconv.Quote(entry.Name)
+		readGold(p, &of, inner, entry.Value)
+		if strings.TrimSpace(entry.Name) == "" || len(of.Gold) == 0 || len(of.Gold[len(of.Gold)-1].Calls) > 0 {
+			p.addf("%s: want a goal, and for it a gold that ends with an answer", inner)
+		}
+		if t.Subagents == nil {
+			t.Subagents = map[string][]episode.Step{}
+		}
+		t.Subagents[strings.TrimSpace(entry.Name)] = of.Gold
 	}
 }
 

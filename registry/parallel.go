@@ -42,7 +42,12 @@ func (s *Session) CallAll(ctx context.Context, reqs []Request) []episode.ToolCal
 		if !late {
 			s.wait(ctx, calls[from:to])
 		}
-		limited(func(ctx context.Context) { s.together(ctx, calls[from:to], all[from:to]) })
+		run := func(ctx context.Context) { s.together(ctx, calls[from:to], all[from:to]) }
+		if tool := calls[from].tool; tool != nil && tool.OffClock && all[from].alone {
+			run(ctx)
+		} else {
+			limited(run)
+		}
 		from = to
 	}
 	if len(calls) > 0 {

@@ -47,6 +47,8 @@ type Definition struct {
 	Access func(arguments json.RawMessage) Access
 	// Script lets scripts of execute_code call the tool, in addition to those that they always can.
 	Script bool
+	// OffClock says that calls are not on the agent's clock, which the tool's service turns on by itself. They run alone.
+	OffClock bool
 	// Memory is what the tool needs of the sandbox's memory, in bytes, beside the task.
 	Memory int64
 	// Wait waits, on no clock, for what a call needs and other episodes may have, until it is there or the context has ended. A call
@@ -90,6 +92,7 @@ type Env struct {
 	CallID  string
 	Parent  string // the call that made this one; "" for one of the model's own
 	Turn    int
+	Index   int          // of the call in its turn
 	Logger  *slog.Logger // never nil
 	// ExitCode is set by the tool: the exit code of the command or script that it ran, or whose end it reports.
 	ExitCode *int
@@ -117,6 +120,10 @@ type SessionConfig struct {
 	// Clock starts the agent's clock for calls that begin. The context that it returns ends with the agent's time; stop stops the
 	// clock. It stands still while calls wait for what other episodes have. Nil is a clock that never ends.
 	Clock func(ctx context.Context) (limited context.Context, stop func())
+	// Host is the session in whose sandbox a subagent works, and whose browser it shares; nil for a sandbox of its own. Folder keeps the
+	// results that are stored in a sandbox apart from the host's.
+	Host   *Session
+	Folder string
 	// Sees says that the run's model takes images, and Images keeps those that tools attach; nil keeps none.
 	Sees   bool
 	Images Images

@@ -48,6 +48,14 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 // Toolset is the toolset of the session.
 func (s *Session) Toolset() *Toolset { return s.tools }
 
+// Host is the session whose sandbox this one works in: itself, unless it is a subagent's.
+func (s *Session) Host() *Session {
+	for s.cfg.Host != nil {
+		s = s.cfg.Host
+	}
+	return s
+}
+
 // State returns the state that a family of tools keeps for the episode under a key; init makes it at the first call. Two types
 // under one key are a bug in our source.
 func State[T any](s *Session, key string, init func() *T) *T {

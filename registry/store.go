@@ -103,7 +103,7 @@ func (p *prepared) shorter(ctx context.Context, limit int) (text, stored string)
 			ending = ".json"
 		}
 		name := fmt.Sprintf("%d-%d-%s%s", p.call.Turn, p.call.Index, fileName(p.call.ID), ending)
-		long.path = path.Join(box.Layout().Tmp, storeDir, name)
+		long.path = path.Join(box.Layout().Tmp, storeDir, p.session.cfg.Folder, name)
 		if p.session.store(ctx, box, long) == nil {
 			if text := long.show(limit); len(text) <= limit {
 				return text, long.path

@@ -42,6 +42,9 @@ func (r *Registry) Select(enabled, disabled []string) (*Toolset, error) {
 	return r.freeze(names), nil
 }
 
+// Pick freezes exactly these tools, as Select does those of toolsets.
+func (r *Registry) Pick(names []string) *Toolset { return r.freeze(slices.Compact(sorted(names))) }
+
 // freeze makes the toolset of tools some of which are missing, or returns the cached one.
 func (r *Registry) freeze(names []string) *Toolset {
 	key := strings.Join(names, " ")

@@ -28,8 +28,9 @@ func browserTool(name, toolset, description string) registry.Definition {
 	}
 }
 
-// browserOf is the episode's browser.
+// browserOf is the episode's browser. A subagent in its parent's sandbox has the parent's: two would not find room in it.
 func browserOf(s *registry.Session) (*browser.Browser, error) {
+	s = s.Host()
 	view, ok := registry.Service[*web.View](s)
 	if !ok {
 		return nil, registry.Failf("no_web", "this episode has no web")

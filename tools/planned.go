@@ -15,7 +15,6 @@ var planned = []struct {
 }{
 	{toolset: "x_search", names: "x_search", env: "XAI_API_KEY"},
 	{toolset: "moa", names: "mixture_of_agents", env: "OPENROUTER_API_KEY"},
-	{toolset: "delegation", names: "delegate_task"},
 	{toolset: "computer_use", names: "computer_use"},
 	{toolset: "terminal", names: "read_terminal"},
 	{toolset: "messaging", names: "send_message"},

@@ -20,6 +20,7 @@ const arrowTrajectories, arrowCalls = "trajectories.arrow", "tool_calls.arrow"
 
 var arrowFormat = Format{
 	imaging: named,
+	nests:   true,
 	Rows:    true,
 	About:   "Arrow IPC files with the columns of parquet: trajectories.arrow and tool_calls.arrow",
 	Folder:  true,
@@ -28,6 +29,7 @@ var arrowFormat = Format{
 
 var arrowStreamFormat = Format{
 	imaging: named,
+	nests:   true,
 	Rows:    true,
 	About:   "an Arrow IPC stream of one of the two tables",
 	Settings: map[string]Setting{

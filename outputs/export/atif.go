@@ -9,6 +9,7 @@ import (
 
 var atifFormat = Format{
 	imaging: inlined,
+	nests:   true,
 	About:   "ATIF-v1.7, a directory with TASK/SAMPLE/trajectory.json and index.jsonl, which says what each came to",
 	Folder:  true,
 	Settings: map[string]Setting{"ids": {
@@ -20,6 +21,7 @@ var atifFormat = Format{
 
 var atifLinesFormat = Format{
 	imaging:  inlined,
+	nests:    true,
 	About:    "ATIF-v1.7, one trajectory per line",
 	Settings: atifFormat.Settings,
 	open: func(path string, options Options) (target, error) {

@@ -35,7 +35,7 @@ func CompareRunFiles(ctx context.Context, source Source, runDir string, report f
 	if err != nil {
 		return 0, 0, err
 	}
-	result, err := Write(ctx, source, &Sink{target: tables, path: runDir, imaging: named})
+	result, err := Write(ctx, source, &Sink{target: tables, path: runDir, imaging: named, nests: true})
 	for _, file := range result.Files {
 		switch filepath.Base(filepath.Dir(file.Path)) {
 		case "trajectories":

@@ -96,6 +96,7 @@ type Format struct {
 	Rows     bool               // it has the columns of package rows, and loses nothing of what was read from some
 
 	imaging imaging
+	nests   bool // an episode holds its subagents
 	open    func(path string, options Options) (target, error)
 }
 
@@ -126,14 +127,29 @@ var formats = map[string]Format{
 }
 
 // Formats are the formats that exist, by name.
-func Formats() map[string]Format { return maps.Clone(formats) }
+func Formats() map[string]Format {
+	all := maps.Clone(formats)
+	for name, format := range all {
+		if !format.nests {
+			format.Settings = maps.Clone(format.Settings)
+			if format.Settings == nil {
+				format.Settings = map[string]Setting{}
+			}
+			format.Settings[childrenSetting] = Setting{
+				About: "is rows (default) for subagents as rows of their own, or skip to leave them out", words: []string{childrenRows, childrenSkip},
+			}
+			all[name] = format
+		}
+	}
+	return all
+}
 
 // Names lists the formats that exist, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // Open opens a sink of the named format that writes to path.
 func Open(name, path string, options Options) (*Sink, error) {
-	format, ok := formats[name]
+	format, ok := Formats()[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown output format %q (have %s)", name, strings.Join(Names(), ", "))
 	}
@@ -145,7 +161,7 @@ func Open(name, path string, options Options) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{target: out, path: path, imaging: format.imaging, options: options, lost: notes{}}, nil
+	return &Sink{target: out, path: path, imaging: format.imaging, nests: format.nests, options: options, lost: notes{}}, nil
 }
 
 // Source yields episodes in dataset order: by row, then sample. A journal.Reader is one.
@@ -166,19 +182,21 @@ type Result struct {
 func Write(ctx context.Context, source Source, sink *Sink) (result Result, err error) {
 	defer func() { err = errors.Join(err, sink.Close()) }()
 	result = Result{Files: []FileInfo{}, Dropped: map[string]int{}, Notes: []string{}} // empty lists in JSON
-	for ep, err := range source.Episodes(ctx) {
+	for tree, err := range source.Episodes(ctx) {
 		if err != nil {
 			return result, err
 		}
-		err := sink.Write(ctx, ep)
-		if refusal, ok := errors.AsType[*Refusal](err); ok {
-			result.Dropped[refusal.Reason]++
-			continue
+		for ep := range sink.parts(tree) {
+			err := sink.Write(ctx, ep)
+			if refusal, ok := errors.AsType[*Refusal](err); ok {
+				result.Dropped[refusal.Reason]++
+				continue
+			}
+			if err != nil {
+				return result, err
+			}
+			result.Episodes++
 		}
-		if err != nil {
-			return result, err
-		}
-		result.Episodes++
 	}
 	if err := context.Cause(ctx); err != nil { // it came behind the last episode, and nothing has its name yet
 		return result, err

@@ -11,7 +11,7 @@ import (
 // in the system message the run's ephemeral prompt and what was recalled. What is left is what the dataset, the model
 // and the tools said; messages that show images are results. Tokens go where something was taken out, as the ids are
 // those of the whole conversation; that it was shortened is kept, without the words that stood in.
-func WithoutHarness(source Source) Source { return mapped{source, bareOf} }
+func WithoutHarness(source Source) Source { return mapped{source, throughout(bareOf)} }
 
 // bareOf is an episode without the harness's words. The one that is given stays as it is.
 func bareOf(ep *episode.Episode) *episode.Episode {

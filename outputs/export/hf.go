@@ -21,6 +21,7 @@ const hfTrajectories, hfCalls, hfMedia = "data", "tool_calls", "media"
 
 var hfFormat = Format{
 	imaging: named,
+	nests:   true,
 	Rows:    true,
 	About:   "a Hugging Face dataset folder: Parquet files of both tables, and a card (README.md) that says what they are and how they were made",
 	Folder:  true,

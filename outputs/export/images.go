@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"path"
 	"slices"
@@ -37,6 +38,12 @@ func (s *Sink) pictured(ep *episode.Episode) (*episode.Episode, error) {
 	err := s.picture(&made.Messages)
 	if err == nil && len(ep.Messages) == 0 { // then formats tell what was to be asked
 		err = s.picture(&made.Task.Prompt)
+	}
+	made.Children = slices.Clone(ep.Children)
+	for i, child := range ep.Children {
+		var failed error
+		made.Children[i], failed = s.pictured(child)
+		err = cmp.Or(err, failed)
 	}
 	return &made, err
 }

@@ -28,6 +28,7 @@ var compression = newPageCodec()
 
 var parquetFormat = Format{
 	imaging: named,
+	nests:   true,
 	Rows:    true,
 	About:   "trajectories/*.parquet with a row per episode, tool_calls/*.parquet with a row per call, media/*.parquet with a row per image where there are any",
 	Folder:  true,
@@ -72,8 +73,17 @@ func (s *parquetSink) add(ep *episode.Episode) error {
 	return writeTables(ep, s.trajectories.put, s.calls.put)
 }
 
-// writeTables writes the rows of an episode. A nil function is a table that is not written.
+// writeTables writes the rows of an episode and behind them those of its subagents. A nil function is a table that is not written.
 func writeTables(ep *episode.Episode, trajectory func(rows.Trajectory) error, call func(rows.ToolCall) error) error {
+	for each := range ep.Tree() {
+		if err := writeRows(each, trajectory, call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeRows(ep *episode.Episode, trajectory func(rows.Trajectory) error, call func(rows.ToolCall) error) error {
 	if trajectory != nil {
 		row, err := rows.New(ep)
 		if err != nil {

@@ -15,6 +15,23 @@ func Seen(source Source, see func(*episode.Episode)) Source {
 	}}
 }
 
+// throughout applies a function to an episode and all of its subagents.
+func throughout(made func(*episode.Episode) *episode.Episode) func(*episode.Episode) *episode.Episode {
+	var all func(ep *episode.Episode) *episode.Episode
+	all = func(ep *episode.Episode) *episode.Episode {
+		if len(ep.Children) == 0 {
+			return made(ep)
+		}
+		whole := *made(ep)
+		whole.Children = make([]*episode.Episode, len(ep.Children))
+		for i, child := range ep.Children {
+			whole.Children[i] = all(child)
+		}
+		return &whole
+	}
+	return all
+}
+
 // mapped yields what is made of each episode.
 type mapped struct {
 	Source

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 
 	"trajgen/pipeline/episode"
@@ -26,6 +27,7 @@ type Sink struct {
 	target    target
 	path      string
 	imaging   imaging
+	nests     bool
 	options   Options
 	lost      notes
 	failed    error
@@ -62,10 +64,38 @@ func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 	return s.failed
 }
 
+// parts are the episodes that a format is given one by one for a tree: all of it as one, where an episode can hold its subagents.
+func (s *Sink) parts(tree *episode.Episode) iter.Seq[*episode.Episode] {
+	return func(yield func(*episode.Episode) bool) {
+		if s.nests || len(tree.Children) == 0 {
+			yield(tree)
+			return
+		}
+		for ep := range tree.Tree() {
+			alone := *ep
+			if alone.Children = nil; ep != tree && s.options.Set[childrenSetting] == childrenSkip {
+				s.lost[noteSkipped]++
+			} else if !yield(&alone) {
+				return
+			}
+		}
+	}
+}
+
+// The setting of formats in which an episode cannot hold its subagents.
+const (
+	childrenSetting = "children"
+	childrenRows    = "rows"
+	childrenSkip    = "skip"
+	noteSkipped     = "subagents that were left out, as was asked for"
+)
+
 // finite refuses an episode whose reward is not a number: a format without rewards must not pass over one either.
-func finite(ep *episode.Episode) error {
-	if ep.Reward != nil && (math.IsNaN(*ep.Reward) || math.IsInf(*ep.Reward, 0)) {
-		return fmt.Errorf("its reward is %v, which is not a number", *ep.Reward)
+func finite(tree *episode.Episode) error {
+	for ep := range tree.Tree() {
+		if ep.Reward != nil && (math.IsNaN(*ep.Reward) || math.IsInf(*ep.Reward, 0)) {
+			return fmt.Errorf("its reward is %v, which is not a number", *ep.Reward)
+		}
 	}
 	return nil
 }

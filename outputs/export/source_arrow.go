@@ -34,7 +34,7 @@ func (in *input) beginArrow() error {
 	}
 	in.rows = true
 	in.episodes = func(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-		return joined(ctx, arrowRowsOf[rows.Trajectory](trajectories, arrowTrajectorySchema), arrowRowsOf[rows.ToolCall](calls, arrowCallSchema))
+		return nested(joined(ctx, arrowRowsOf[rows.Trajectory](trajectories, arrowTrajectorySchema), arrowRowsOf[rows.ToolCall](calls, arrowCallSchema)))
 	}
 	return nil
 }

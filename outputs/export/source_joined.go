@@ -16,6 +16,40 @@ type placed[Row any] struct {
 	number int // from 1
 }
 
+// maxTree bounds the subagents that are read of one episode, far above those that one can have.
+const maxTree = 100_000
+
+// nested gives episodes their subagents, whose rows stand behind theirs.
+func nested(all iter.Seq2[*episode.Episode, error]) iter.Seq2[*episode.Episode, error] {
+	return func(yield func(*episode.Episode, error) bool) {
+		var root *episode.Episode
+		var tree map[string]*episode.Episode // of the subagents of root
+		for ep, err := range all {
+			switch {
+			case err != nil:
+			case ep.Origin == nil:
+				if root != nil && !yield(root, nil) {
+					return
+				}
+				root, tree = ep, map[string]*episode.Episode{ep.ID: ep}
+				continue
+			case tree[ep.Origin.Parent] == nil || tree[ep.ID] != nil || len(tree) == maxTree:
+				err = fmt.Errorf("the subagent %.80q does not stand behind its parent %.80q, or stands there twice", ep.ID, ep.Origin.Parent)
+			default:
+				parent := tree[ep.Origin.Parent]
+				parent.Children = append(parent.Children, ep)
+				tree[ep.ID] = ep
+				continue
+			}
+			yield(nil, err)
+			return
+		}
+		if root != nil {
+			yield(root, nil)
+		}
+	}
+}
+
 // joined makes episodes of two tables in the same order: one goes over both at once.
 func joined(ctx context.Context, trajectories iter.Seq2[placed[rows.Trajectory], error], calls iter.Seq2[placed[rows.ToolCall], error]) iter.Seq2[*episode.Episode, error] {
 	return func(yield func(*episode.Episode, error) bool) {

@@ -47,7 +47,7 @@ func (in *input) beginParquet(trajectoryPaths, callPaths []string) error {
 		in.count += int(part.file.NumRows())
 	}
 	in.episodes = func(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-		return joined(ctx, trajectoriesOf(trajectories), tableOf[rows.ToolCall](calls))
+		return nested(joined(ctx, trajectoriesOf(trajectories), tableOf[rows.ToolCall](calls)))
 	}
 	return nil
 }

@@ -38,6 +38,13 @@ var variables = []Variable{
 		}
 		return by
 	}},
+	{"subagents", "number", "that it had, and they in turn; a condition is about the episode, and they go with it", 0, func(ep *episode.Episode) any {
+		n := -1
+		for range ep.Tree() {
+			n++
+		}
+		return n
+	}},
 	{"turns", "number", "exchanges with the model", 0, func(ep *episode.Episode) any { return len(ep.Turns) }},
 	{"calls", "number", "of tools", 0, func(ep *episode.Episode) any { return len(ep.Calls) }},
 	{"failed_calls", "number", "those of them that were not ok", 0, func(ep *episode.Episode) any {

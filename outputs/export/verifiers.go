@@ -8,6 +8,7 @@ import (
 
 var verifiersFormat = Format{
 	imaging:  inlined,
+	nests:    true,
 	About:    "a results directory of verifiers v1: traces.jsonl with the message graph, and configs/eval.json",
 	Folder:   true,
 	Settings: map[string]Setting{"env": {About: "is the id of the environment (default: the run's dataset)"}},

@@ -24,6 +24,9 @@ func (row *Trajectory) Episode(calls []ToolCall) (*episode.Episode, error) {
 	b, ep := &back{}, &episode.Episode{}
 	b.read(reflect.ValueOf(row).Elem(), reflect.ValueOf(ep).Elem())
 	ep.Task.ID, ep.Task.Row = row.TaskID, ep.Row
+	if ep.Origin != nil {
+		ep.Key.Path = episode.PathOf(ep.ID)
+	}
 	for i := range ep.Earlier {
 		if fault := ep.Earlier[i].Fault; fault != nil {
 			fault.Outcome = ep.Earlier[i].Outcome

@@ -12,6 +12,7 @@ var TrajectoryMeanings = []Meaning{
 	{[]string{"run"}, "fingerprint of the experiment"},
 	{[]string{"row", "task_id", "sample", "seed"}, "which episode this is: the place in the dataset, the task, the n-th try at it, the seed of the run"},
 	{[]string{"attempt", "earlier_attempts", "resumed_turns"}, "which play of it, what the others died of and what they cost, and the turns from which this one went on after a crash"},
+	{[]string{"parent_id", "parent_call", "fork_turn", "depth", "role", "root_reward"}, "of a subagent: the episode, the call and the turn that began it, its generation, leaf or orchestrator, and the reward of the tree's root (its own is null); null for an episode of the run"},
 	{[]string{"task"}, "what was asked: prompt, system, setup, checks, limits, tags, difficulty, metadata (JSON text)"},
 	{[]string{"distribution", "toolsets", "log_p"}, "which toolsets were drawn, and the natural logarithm of the draw's probability"},
 	{[]string{"tools"}, "JSON of each tool, exactly as the model was shown it"},

@@ -35,6 +35,15 @@ type Trajectory struct {
 	// ResumedTurns are the turns from which this attempt went on after its runner had died.
 	ResumedTurns []int32 `parquet:"resumed_turns,list" of:"Resumed"`
 
+	// Of a subagent: who began it, in which call and turn, in which generation from 1, and the verdict on the whole tree. Its own
+	// reward is null, as its root alone is judged. All are null for an episode of the run.
+	ParentID   *string  `parquet:"parent_id,optional" of:"Origin.Parent,always"`
+	ParentCall *string  `parquet:"parent_call,optional" of:"Origin.Call,always"`
+	ForkTurn   *int32   `parquet:"fork_turn,optional" of:"Origin.Turn,always"`
+	Depth      *int32   `parquet:"depth,optional" of:"Origin.Depth,always"`
+	Role       *string  `parquet:"role,optional,dict" of:"Origin.Role,always"` // leaf or orchestrator
+	RootReward *float64 `parquet:"root_reward,optional" of:"Origin.RootReward"`
+
 	Task Task `parquet:"task"`
 
 	Distribution *string  `parquet:"distribution,optional,dict"`

@@ -30,12 +30,25 @@ type Difference struct {
 	Got  string `json:"got"`            // the new text from there on, cut
 }
 
-// Ended is what later attempts keep of this one.
+// Ended is what later attempts keep of this one. What its subagents used is in it.
 func (ep *Episode) Ended() Attempt {
-	return Attempt{
+	ended := Attempt{
 		Attempt: ep.Attempt, Outcome: ep.Outcome, Fault: ep.Fault, Started: ep.Started, Elapsed: ep.Elapsed,
 		Turns: ep.played(), Usage: ep.Usage, CostUSD: ep.CostUSD, AtOnce: ep.Pending, Differed: ep.Differed,
 	}
+	for child := range ep.Tree() {
+		if child == ep || child.played() == 0 {
+			continue
+		}
+		ended.Turns += child.played()
+		ended.Usage = ended.Usage.Add(child.Usage)
+		if ended.CostUSD != nil && child.CostUSD != nil {
+			ended.CostUSD = new(*ended.CostUSD + *child.CostUSD)
+		} else {
+			ended.CostUSD = nil
+		}
+	}
+	return ended
 }
 
 // played counts the turns that were paid for: the record of an attempt that could not continue may have more turns than the

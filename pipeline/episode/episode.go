@@ -31,6 +31,11 @@ type Episode struct {
 	// CostUSD include them.
 	Unplayed int `json:"unplayed,omitempty"`
 
+	// Origin is nil unless the episode is a subagent's. Children are the subagents of this episode: they are kept in its record, and
+	// each becomes a row.
+	Origin   *Origin    `json:"origin,omitempty"`
+	Children []*Episode `json:"children,omitempty"`
+
 	Task Task `json:"task"` // without Files, Gold and the verifier's files, which stay in the dataset
 
 	Distribution string   `json:"distribution,omitempty"`

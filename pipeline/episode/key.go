@@ -13,14 +13,23 @@ type Key struct {
 	Seed   uint64 `json:"seed"`
 	Task   string `json:"task"`   // Task.ID, unique within a dataset
 	Sample int    `json:"sample"` // the n-th try at the task, from 0
+	// Path leads from the root of a tree of subagents to one of them: turn, call and task of each generation; "" is the root.
+	Path string `json:"path,omitempty"`
 }
 
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// ID is the episode's name: 26 lower-case characters (130 bits of a SHA-256 over the key), safe in file names.
+// ID is the episode's name: 26 lower-case characters (130 bits of a SHA-256 over the key), safe in file names. That of a subagent
+// is its root's, then its path.
 func (k Key) ID() string {
-	sum := k.sum("id")
-	return idEncoding.EncodeToString(sum[:])[:26]
+	root := k
+	root.Path = ""
+	sum := root.sum("id")
+	id := idEncoding.EncodeToString(sum[:])[:26]
+	if k.Path != "" {
+		id += "-" + k.Path
+	}
+	return id
 }
 
 // Rand returns an independent stream for each purpose, so that a new consumer of randomness disturbs no old draw.
@@ -43,6 +52,9 @@ func (k Key) sum(purpose string) [32]byte {
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(len(k.Task)))
 	buf = append(buf, k.Task...)
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(k.Sample))
+	if k.Path != "" { // a purpose has no zero in it
+		buf = append(append(append(buf, 0), k.Path...), 0)
+	}
 	buf = append(buf, purpose...)
 	return sha256.Sum256(buf)
 }

@@ -61,7 +61,7 @@ func (c *ToolCall) Shown() []Part {
 	return all
 }
 
-// Images are the images of an episode, each once, as they first come up: of its task, its messages and its calls.
+// Images are the images of an episode and its subagents, each once, as they first come up: of its task, its messages and its calls.
 func (ep *Episode) Images() (all []Part) {
 	known := map[string]bool{}
 	add := func(parts []Part) {
@@ -72,13 +72,15 @@ func (ep *Episode) Images() (all []Part) {
 			}
 		}
 	}
-	for _, messages := range [][]Message{ep.Task.Prompt, ep.Messages} {
-		for i := range messages {
-			add(messages[i].Parts)
+	for each := range ep.Tree() {
+		for _, messages := range [][]Message{each.Task.Prompt, each.Messages} {
+			for i := range messages {
+				add(messages[i].Parts)
+			}
 		}
-	}
-	for i := range ep.Calls {
-		add(ep.Calls[i].Shown())
+		for i := range each.Calls {
+			add(each.Calls[i].Shown())
+		}
 	}
 	return all
 }

@@ -35,7 +35,9 @@ type Task struct {
 
 	Verify []Check `json:"verify,omitempty"`
 	Gold   []Step  `json:"gold,omitempty"` // reference solution
-	Limits Limits  `json:"limits,omitzero"`
+	// Subagents are reference solutions of those to whom Gold delegates, by their goals.
+	Subagents map[string][]Step `json:"gold_subagents,omitempty"`
+	Limits    Limits            `json:"limits,omitzero"`
 
 	Memory *Memory `json:"memory,omitempty"` // the agent's memory at the beginning, if it has the memory tool
 	User   *User   `json:"user,omitempty"`   // answers the agent's questions

@@ -215,6 +215,11 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if a.agents != nil {
+		if err := a.agents.broken(); err != nil {
+			return err
+		}
+	}
 	if err := a.sandbox.fault(); err != nil {
 		return err
 	}

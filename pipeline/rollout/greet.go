@@ -12,7 +12,8 @@ import (
 //
 // Many chat templates take one system message and no more, so the harness's words stand in the same one as the task's:
 // the run's ephemeral prompt, behind it the list of skills, and then what is remembered, which differs between tasks and so
-// comes after what a server can have cached for all of them. Ephemeral and Recalled are exactly what to cut off.
+// comes after what a server can have cached for all of them. Ephemeral and Recalled are exactly what to cut off. Of all that
+// a subagent gets the skills alone.
 func (a *attempt) greet() {
 	system := cmp.Or(a.task.System, a.Prompts.System)
 	sent := system
@@ -23,11 +24,18 @@ func (a *attempt) greet() {
 		sent += text
 		return text
 	}
-	a.ep.Ephemeral = add(a.Prompts.Ephemeral)
+	if a.parent == nil {
+		a.ep.Ephemeral = add(a.Prompts.Ephemeral)
+	}
 	a.ep.Recalled = add(a.skillset)
-	a.ep.Recalled += add(recall(a.ep.Memory))
+	if a.parent == nil {
+		a.ep.Recalled += add(recall(a.ep.Memory))
+	}
 	if sent != "" {
 		a.say(episode.Message{Role: "system", Content: sent, Harness: system == ""})
+	}
+	if a.parent != nil {
+		return
 	}
 	for _, message := range a.prefill {
 		message.Harness = true

@@ -96,7 +96,7 @@ func closeSnapshot(made *preparation) {
 // prepare returns a sandbox with the task's files in it and its setup done: a fork of the one that another sample has
 // prepared, where there is one.
 func (b *lazySandbox) prepare(ctx context.Context) (sandbox.Sandbox, error) {
-	if b.task.Setup == "" || b.from.Samples < 2 || !b.from.known().Snapshots {
+	if b.task.Setup == "" || b.from.Samples < 2 || b.ep.Origin != nil || !b.from.known().Snapshots {
 		return b.make(ctx)
 	}
 	for {

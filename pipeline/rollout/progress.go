@@ -113,6 +113,16 @@ func (p *progress) differs(d episode.Difference) error {
 	return errDiffers
 }
 
+// follows notes that a subagent differed from its record: its parent cannot go on from its own either.
+func (p *progress) follows(d *episode.Difference) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.differed == nil {
+		p.differed = d
+	}
+	return errDiffers
+}
+
 // firstDifference shows two texts from where they part.
 func firstDifference(was, got string) (string, string, int) {
 	const shown = 200

@@ -18,6 +18,7 @@ import (
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
 	"trajgen/registry"
+	"trajgen/tools/delegate"
 )
 
 // Player plays episodes. It is shared by all workers. Of episodes it holds nothing but the setup that samples
@@ -54,8 +55,9 @@ type Player struct {
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
 
-	Context  Context
-	Spending Spending
+	Context    Context
+	Spending   Spending
+	Delegation delegate.Settings
 
 	Sees   bool            // the model takes images
 	Images registry.Images // keeps those that it is shown; nil keeps none
@@ -83,7 +85,20 @@ const SuccessAt = 1 - 1e-9
 
 // Play plays ep to its end. An error means that it did not end: see pipeline.Player.
 func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
-	a := p.begin(task, ep)
+	if err := p.begin(task, ep).play(ctx); err != nil {
+		return err
+	}
+	for sub := range ep.Tree() {
+		if sub.Origin != nil {
+			sub.Origin.RootReward = ep.Reward
+		}
+	}
+	return nil
+}
+
+// play plays the attempt to its end.
+func (a *attempt) play(ctx context.Context) error {
+	task, ep := a.task, a.ep
 	err := func() error {
 		defer a.end() // also when a bug of ours panics: the sandbox must not outlive the episode
 		if err := a.progress.recall(); err != nil {
@@ -124,14 +139,20 @@ type attempt struct {
 	ep       *episode.Episode
 	registry *registry.Registry // that toolset is from
 	toolset  *registry.Toolset
-	have     []any  // what the tools find beside the sandbox
-	skills   Skills // nil without any
-	skillset string // end of the system message that lists them
+	enabled  []string // the toolsets that it is of
+	have     []any    // what the tools find beside the sandbox
+	skills   Skills   // nil without any
+	skillset string   // end of the system message that lists them
 	session  *registry.Session
 	sandbox  *lazySandbox
 	user     *user                // nil when the task has none
+	agents   *subagents           // nil for one that cannot delegate
+	parent   *attempt             // nil unless it is a subagent's
+	tools    []string             // that a subagent may have
+	guest    bool                 // sandbox is the parent's
 	guard    *registry.Guardrails // nil when they are off
 	limits   episode.Limits
+	most     float64 // that it may cost, in USD; 0 is no limit
 	clock    agentTime
 	talk     *model.Conversation
 	prefill  []episode.Message // of the run's prompts
@@ -159,7 +180,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 		Tokens: cmp.Or(task.Limits.Tokens, p.Limits.Tokens),
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
-	a.clock = agentTime{now: p.Now, left: a.limits.Time}
+	a.clock, a.most = agentTime{now: p.Now, left: a.limits.Time}, p.Limits.USD
 	a.talk = model.Begin(model.AskerOf(ep), ep.Sampling, ep.Key.RequestSeed)
 	a.sandbox = newSandbox(a)
 	return a
@@ -188,13 +209,35 @@ func (a *attempt) equip(ctx context.Context) error {
 		a.have = append(a.have, a.user)
 	}
 	if a.skills != nil {
-		a.have, a.sandbox.furnished = append(a.have, a.skills), a.skills.Furnish
+		if a.have = append(a.have, a.skills); !a.guest {
+			a.sandbox.furnished = a.skills.Furnish
+		}
 	}
 	if a.Services != nil {
 		a.have = append(a.have, a.Services(a.task, a.ep, a.progress.inquire)...)
 	}
+	a.join()
+	if a.toolset.Has(delegate.Tool) {
+		a.agents = &subagents{attempt: a}
+		a.have = append(a.have, a.agents)
+	}
 	a.start()
 	return nil
+}
+
+// shared is a service that a subagent has in common with its parent, such as web sites, which are one world for both.
+type shared interface{ Join(services []any) }
+
+// join connects a subagent's services with its parent's.
+func (a *attempt) join() {
+	if a.parent == nil {
+		return
+	}
+	for _, service := range a.have {
+		if s, ok := service.(shared); ok {
+			s.Join(a.parent.have)
+		}
+	}
 }
 
 // choose takes the episode's tools as the model's server takes them.
@@ -204,22 +247,32 @@ func (a *attempt) choose() error {
 	if s := a.progress.next(); s != nil && s.Turn == 0 && !slices.Equal(s.Quirks, a.registry.Quirks()) {
 		a.registry = a.registry.WithQuirks(s.Quirks) // which the next request is about
 	}
-	enabled, disabled := ep.Toolsets, a.disabled()
-	if a.Toolsets != nil {
-		more, without := a.Toolsets(a.task)
-		enabled, disabled = slices.Concat(enabled, more), slices.Concat(disabled, without)
-	}
-	toolset, err := a.registry.Select(enabled, disabled)
+	toolset, err := a.selected()
 	if err != nil {
 		return faulty(episode.ToolError, "toolset", err)
 	}
-	if len(toolset.Names()) == 0 && registry.Promise(ep.Toolsets) {
+	if len(toolset.Names()) == 0 && registry.Promise(ep.Toolsets) && a.parent == nil {
 		// The draw promised tools that are not there: what a model does without them says nothing about it.
 		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
 	}
 	a.toolset, ep.Tools = toolset, append([]json.RawMessage{}, toolset.Schemas()...)
-	a.sandbox.more = toolset.Memory()
+	if !a.guest {
+		a.sandbox.more = toolset.Memory()
+	}
 	return nil
+}
+
+func (a *attempt) selected() (*registry.Toolset, error) {
+	if a.parent != nil {
+		return a.registry.Pick(a.tools), nil
+	}
+	enabled, disabled := a.ep.Toolsets, a.disabled()
+	if a.Toolsets != nil {
+		more, without := a.Toolsets(a.task)
+		enabled, disabled = slices.Concat(enabled, more), slices.Concat(disabled, without)
+	}
+	a.enabled = enabled
+	return a.registry.Select(enabled, disabled)
 }
 
 // start begins the session of the tools that were chosen.
@@ -231,14 +284,22 @@ func (a *attempt) start() {
 	if a.Guardrails != GuardOff {
 		a.guard = registry.NewGuardrails()
 	}
+	var host *registry.Session
+	if a.guest {
+		host = a.parent.session
+	}
 	a.session = a.toolset.Session(registry.SessionConfig{
 		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: hooks, Guardrails: a.guard, Services: a.have,
 		Secrets: a.Secrets, Limits: a.Results, Clock: a.clock.acting, Sees: a.Sees, Images: a.Images,
+		Host: host, Folder: a.ep.Key.Path,
 	})
 }
 
 // end closes what the episode holds, whatever happened to it.
 func (a *attempt) end() {
+	if a.agents != nil {
+		a.agents.playing.Wait()
+	}
 	if a.session != nil {
 		a.ep.Calls = append(a.ep.Calls, a.session.Trace()...)
 		a.session.Close()
@@ -247,6 +308,11 @@ func (a *attempt) end() {
 		a.ep.Skills = a.skills.Trace(a.ep.Calls)
 	}
 	a.sandbox.close()
+	if a.guest {
+		a.ep.Sandbox = a.sandbox.described()
+	} else {
+		a.sandbox.close()
+	}
 	a.ep.Drift = a.ep.FindDrift()
 	a.account.cost()
 	a.account.unplayed()
@@ -301,7 +367,7 @@ func outcome(ep *episode.Episode) episode.Outcome {
 // described is the part of a task that is kept in the row: what was asked, without what is bulky or secret.
 func described(task *episode.Task) episode.Task {
 	kept := *task
-	kept.Files, kept.Gold = nil, nil
+	kept.Files, kept.Gold, kept.Subagents = nil, nil, nil
 	kept.Verify = make([]episode.Check, len(task.Verify))
 	for i, check := range task.Verify {
 		check.Tests = nil

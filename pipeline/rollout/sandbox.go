@@ -176,6 +176,13 @@ func (b *lazySandbox) furnish(ctx context.Context, sb sandbox.Sandbox) error {
 	return nil
 }
 
+// described is what a row says of the sandbox by now.
+func (b *lazySandbox) described() episode.Sandbox {
+	b.lock <- struct{}{}
+	defer func() { <-b.lock }()
+	return b.ep.Sandbox
+}
+
 // close ends the sandbox. What cannot be closed is the sweeper's, not the episode's.
 func (b *lazySandbox) close() {
 	b.lock <- struct{}{}

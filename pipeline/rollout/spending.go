@@ -55,7 +55,7 @@ func (a *account) asks() string { return cmp.Or(a.ep.Sampling.Model, a.Spending.
 // known: what the server has counted before, a byte of what was said since for a token, and the longest reply. Of a first
 // request no more than an estimate is known.
 func (a *account) exhausted(req model.Request) episode.Stop {
-	if a.limits.Tokens == 0 && a.Limits.USD == 0 {
+	if a.limits.Tokens == 0 && a.most == 0 {
 		return ""
 	}
 	worst := episode.Usage{}
@@ -69,7 +69,7 @@ func (a *account) exhausted(req model.Request) episode.Stop {
 	switch used := a.tokens + worst.Prompt + worst.Completion; {
 	case a.limits.Tokens > 0 && (used > a.limits.Tokens || a.tokens >= a.limits.Tokens):
 		return episode.StopMaxTokens
-	case a.Limits.USD > 0 && a.usd+price.Of(worst) > a.Limits.USD:
+	case a.most > 0 && a.usd+price.Of(worst) > a.most:
 		return episode.StopMaxCost
 	}
 	return ""

@@ -126,7 +126,9 @@ func (m *purse) journaled(ctx context.Context, dir string) (sum budget.Amount, e
 		if err != nil {
 			return sum, err
 		}
-		sum = sum.Plus(budget.OfEpisode(ep, m.File.Budget.Prices, m.File.models()))
+		for each := range ep.Tree() {
+			sum = sum.Plus(budget.OfEpisode(each, m.File.Budget.Prices, m.File.models()))
+		}
 	}
 	return sum, nil
 }

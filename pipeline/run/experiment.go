@@ -270,7 +270,7 @@ func (e *Experiment) Player() *rollout.Player {
 		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples},
 		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets,
 		Limits: f.Limits, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
-		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
+		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent}, Delegation: f.Delegation,
 		Sees: f.Model.Vision, Images: &e.images, Services: e.services, Toolsets: e.taskToolsets, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
 	}
 	if e.skills != nil {

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/model/scripted"
@@ -97,6 +98,6 @@ func (s *Run) Recorder() *record.Recorder {
 
 // ended reports whether the journal has an attempt, or a later one.
 func (s *Run) ended(id string, attempt int) bool {
-	entry, ok := s.journal.Last(id)
+	entry, ok := s.journal.Last(episode.RootOf(id)) // which has its subagents in its record
 	return ok && entry.Attempt >= attempt
 }

@@ -17,6 +17,7 @@ import (
 	"trajgen/tools"
 	"trajgen/tools/browser"
 	"trajgen/tools/cron"
+	"trajgen/tools/delegate"
 	"trajgen/tools/mcp"
 	"trajgen/tools/media"
 	"trajgen/tools/rl"
@@ -39,29 +40,30 @@ type File struct {
 	Seed    uint64 `yaml:"seed" experiment:"always" help:"seed of everything that is drawn"`
 	Samples int    `yaml:"samples" experiment:"no" help:"plays of each task"`
 
-	Dataset  datasets.Settings       `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
-	Tools    Tools                   `yaml:"tools,omitempty" section:"Toolsets and tools"`
-	Commands tools.CommandSettings   `yaml:"commands,omitempty" section:"Commands that could do harm"`
-	Web      web.Settings            `yaml:"web,omitempty" section:"The web that tools see"`
-	Twin     twin.Settings           `yaml:"twin,omitempty" section:"Calls that are recorded and replayed"`
-	Browser  browser.Settings        `yaml:"browser,omitempty" section:"Browsers of episodes"`
-	MCP      mcp.Settings            `yaml:"mcp,omitempty" section:"MCP servers"`
-	Skills   skills.Settings         `yaml:"skills,omitempty" section:"Skills"`
-	Media    media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
-	Cron     cron.Settings           `yaml:"cron,omitempty" section:"Jobs that episodes schedule"`
-	RL       rl.Settings             `yaml:"rl,omitempty" section:"Trainings that episodes start"`
-	Model    model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
-	Sweep    Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
-	Requests model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
-	User     User                    `yaml:"user,omitempty" section:"A model that plays the user"`
-	Scripted scripted.Settings       `yaml:"scripted,omitempty" section:"Without a model"`
-	Tape     record.Settings         `yaml:"tape,omitempty" section:"Tapes"`
-	Prompts  Prompts                 `yaml:"prompts,omitempty" section:"Prompts of the run"`
-	Limits   rollout.Limits          `yaml:"limits,omitempty" section:"An episode's limits"`
-	Play     Play                    `yaml:"play,omitempty" section:"Workers, retries and the end"`
-	Sandbox  sandbox.Settings        `yaml:"sandbox,omitempty" section:"Sandboxes"`
-	Budget   budget.Settings         `yaml:"budget,omitempty" section:"Prices and budgets"`
-	Context  rollout.ContextSettings `yaml:"context,omitempty" section:"Long conversations"`
+	Dataset    datasets.Settings       `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
+	Tools      Tools                   `yaml:"tools,omitempty" section:"Toolsets and tools"`
+	Commands   tools.CommandSettings   `yaml:"commands,omitempty" section:"Commands that could do harm"`
+	Web        web.Settings            `yaml:"web,omitempty" section:"The web that tools see"`
+	Twin       twin.Settings           `yaml:"twin,omitempty" section:"Calls that are recorded and replayed"`
+	Browser    browser.Settings        `yaml:"browser,omitempty" section:"Browsers of episodes"`
+	MCP        mcp.Settings            `yaml:"mcp,omitempty" section:"MCP servers"`
+	Skills     skills.Settings         `yaml:"skills,omitempty" section:"Skills"`
+	Media      media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
+	Cron       cron.Settings           `yaml:"cron,omitempty" section:"Jobs that episodes schedule"`
+	RL         rl.Settings             `yaml:"rl,omitempty" section:"Trainings that episodes start"`
+	Model      model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
+	Sweep      Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
+	Requests   model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
+	User       User                    `yaml:"user,omitempty" section:"A model that plays the user"`
+	Scripted   scripted.Settings       `yaml:"scripted,omitempty" section:"Without a model"`
+	Tape       record.Settings         `yaml:"tape,omitempty" section:"Tapes"`
+	Prompts    Prompts                 `yaml:"prompts,omitempty" section:"Prompts of the run"`
+	Limits     rollout.Limits          `yaml:"limits,omitempty" section:"An episode's limits"`
+	Delegation delegate.Settings       `yaml:"delegation,omitempty" section:"Subagents"`
+	Play       Play                    `yaml:"play,omitempty" section:"Workers, retries and the end"`
+	Sandbox    sandbox.Settings        `yaml:"sandbox,omitempty" section:"Sandboxes"`
+	Budget     budget.Settings         `yaml:"budget,omitempty" section:"Prices and budgets"`
+	Context    rollout.ContextSettings `yaml:"context,omitempty" section:"Long conversations"`
 
 	resumed bool   // an earlier run goes on
 	Scratch string // directory for tasks that are played in another order
@@ -84,7 +86,7 @@ func Default() File {
 func (f *File) Validate() error {
 	problems := []error{
 		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Skills.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.Model.Validate(), f.CheckSweep(),
-		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
+		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(), f.Delegation.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

@@ -52,8 +52,10 @@ const skillsToolset = "skills"
 
 // skillsOf are the skills of an episode; nil in a run without any.
 func (e *Experiment) skillsOf(task *episode.Task, ep *episode.Episode) rollout.Skills {
+	root := ep.Key
+	root.Path = "" // a subagent has what its root has
 	return skillsView(e.skills, skills.ViewConfig{
-		Rand: ep.Key.Rand("skills"), Isolation: e.Backend.Guarantees().Isolation, Env: task.Env,
+		Rand: root.Rand("skills"), Isolation: e.Backend.Guarantees().Isolation, Env: task.Env,
 	})
 }
 

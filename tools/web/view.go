@@ -21,12 +21,26 @@ type View struct {
 	web   *Web
 	begin func() play // at the first use: most of the episodes in flight may never need it
 
+	*visited
+}
+
+// visited are the sites of a task, and what was done there: by an episode and its subagents.
+type visited struct {
 	sites *sites.Set // nil for a task without sites
 	why   error      // there are none
 
 	mu      sync.Mutex // guards what follows
 	changes int        // requests that may have changed a site's state
 	history uint64     // which
+}
+
+// Join makes the view of a subagent one of the same sites as that among its parent's services.
+func (v *View) Join(services []any) {
+	for _, service := range services {
+		if of, ok := service.(*View); ok {
+			v.visited = of.visited
+		}
+	}
 }
 
 // play is how an attempt is recorded or played back; the zero value does neither.
@@ -37,7 +51,7 @@ type play struct {
 
 // View is the web of an attempt, with the sites of its task, each in a state of its own.
 func (w *Web) View(id string, attempt int, names ...string) *View {
-	v := &View{web: w, why: errors.New("the task names no sites")}
+	v := &View{web: w, visited: &visited{why: errors.New("the task names no sites")}}
 	if len(names) > 0 {
 		v.sites, v.why = sites.Open(names)
 	}

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"trajgen/pipeline/episode"
 )
 
 // Who is asked: the role of an Asker, and of whom a step has the answer.
@@ -34,6 +36,28 @@ type Recorder struct {
 type key struct {
 	episode string
 	attempt int
+}
+
+// of says whether an attempt is this one, or that of a subagent of its episode.
+func (k key) of(root key) bool {
+	return k.attempt == root.attempt && episode.RootOf(k.episode) == root.episode
+}
+
+// forget deletes an attempt and its subagents. Only where there are subagents at all it looks for them.
+func forget[V any](all map[key]V, subagents bool, ended key, drop func(V)) {
+	if v, ok := all[ended]; ok {
+		drop(v)
+		delete(all, ended)
+	}
+	if !subagents {
+		return
+	}
+	for k, v := range all {
+		if k.of(ended) {
+			drop(v)
+			delete(all, k)
+		}
+	}
 }
 
 // Record adds a step of an attempt. A paid one is on disk when it returns; any other would survive the process, and is on disk
@@ -85,7 +109,7 @@ func (r *Recorder) Sync() error {
 	return r.Tape.Sync()
 }
 
-// Forget drops what is held of an attempt that the journal has.
+// Forget drops what is held of an attempt that the journal has, and of its subagents.
 func (r *Recorder) Forget(id string, attempt int) error {
 	if r.Tape != nil {
 		r.Tape.Forget(id, attempt)

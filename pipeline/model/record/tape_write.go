@@ -12,6 +12,7 @@ import (
 
 	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
+	"trajgen/pipeline/episode"
 )
 
 // Tape is one file: a line that names the format, then frames (tape_frame.go), each with a checksum. An exchange holds of its
@@ -26,10 +27,11 @@ type Tape struct {
 	file *log.File
 	seed maphash.Seed
 
-	mu    sync.Mutex     // guards what follows
-	tools map[uint64]int // the numbers of their frames
-	lists int            // of tools
-	plays map[key]*taped
+	mu        sync.Mutex     // guards what follows
+	tools     map[uint64]int // the numbers of their frames
+	lists     int            // of tools
+	plays     map[key]*taped
+	subagents bool // some play was a subagent's
 }
 
 // taped is what is held of an attempt in play.
@@ -130,6 +132,7 @@ func (t *Tape) Add(x *Exchange) error {
 func (t *Tape) play(k key) *taped {
 	if t.plays[k] == nil {
 		t.plays[k] = &taped{}
+		t.subagents = t.subagents || episode.PathOf(k.episode) != ""
 	}
 	return t.plays[k]
 }
@@ -208,11 +211,11 @@ func (t *Tape) explain(err error) error {
 // Sync returns when everything that was added before is on the disk.
 func (t *Tape) Sync() error { return t.explain(t.file.Sync()) }
 
-// Forget drops what is held of a play that has ended.
+// Forget drops what is held of a play that has ended, and of its subagents'.
 func (t *Tape) Forget(episode string, attempt int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.plays, key{episode, attempt})
+	forget(t.plays, t.subagents, key{episode, attempt}, func(*taped) {})
 }
 
 // Close ends the tape.

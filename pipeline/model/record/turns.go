@@ -13,6 +13,7 @@ import (
 
 	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
+	"trajgen/pipeline/episode"
 )
 
 // TurnsName is the name of the file in a run directory.
@@ -79,9 +80,10 @@ type Turns struct {
 	file   *log.File    // moving guards it
 	closed bool         // moving guards it
 
-	mu   sync.Mutex // guards what follows
-	live int64      // bytes of the attempts in play
-	all  map[key]*steps
+	mu        sync.Mutex // guards what follows
+	live      int64      // bytes of the attempts in play
+	all       map[key]*steps
+	subagents bool // some of all were a subagent's
 }
 
 // steps is where the steps of an attempt are.
@@ -178,6 +180,7 @@ func (l *Turns) of(k key) *steps {
 	if r == nil {
 		r = &steps{}
 		l.all[k] = r
+		l.subagents = l.subagents || episode.PathOf(k.episode) != ""
 	}
 	return r
 }
@@ -193,12 +196,9 @@ func (l *Turns) add(s step, from, to int64) {
 	l.live += to - from
 }
 
-// drop forgets an attempt.
-func (l *Turns) drop(k key) {
-	if r := l.all[k]; r != nil {
-		l.live -= r.bytes
-		delete(l.all, k)
-	}
+// drop forgets an attempt and its subagents.
+func (l *Turns) drop(ended key) {
+	forget(l.all, l.subagents, ended, func(r *steps) { l.live -= r.bytes })
 }
 
 // Record adds a step, as Recorder does. An error of writing is for good.

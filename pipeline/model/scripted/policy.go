@@ -65,7 +65,11 @@ func (c *Config) plan(sc *script, req *request, who string) []turn {
 	}
 	if c.Policy == Noisy {
 		draws := rand.New(rand.NewChaCha8(hash("noisy", fmt.Sprint(c.Seed), sc.id, who)))
-		return noisy(sc, turns, req.tools, c.Skill, draws)
+		skill := c.Skill
+		if sc.subagent { // it is for the episode to fail
+			skill = 1
+		}
+		return noisy(sc, turns, req.tools, skill, draws)
 	}
 	return ending(turns)
 }

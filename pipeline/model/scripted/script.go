@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -17,8 +18,10 @@ type script struct {
 	id, system string
 	first      string // text of the first user message
 	gold       []episode.Step
-	said       []string // texts of the assistant messages in the prompt, which are not ours
-	turns      int      // the task's own limit, 0 when it has none
+	said       []string  // texts of the assistant messages in the prompt, which are not ours
+	turns      int       // the task's own limit, 0 when it has none
+	subagents  []*script // by their goals, which are first here
+	subagent   bool
 
 	// checks are those of the answer alone, so that a failing episode can steer clear of them.
 	checks     []episode.Check
@@ -56,6 +59,13 @@ func newScript(task *episode.Task) *script {
 		}
 		sc.gold = append(sc.gold, kept)
 	}
+	for goal, gold := range task.Subagents {
+		sub := newScript(&episode.Task{ID: task.ID + "\x00" + goal, Prompt: []episode.Message{{Role: "user", Content: goal}}, Gold: gold})
+		sub.subagent = true
+		sc.subagents = append(sc.subagents, sub)
+	}
+	// The longest first: a goal may begin with another.
+	slices.SortFunc(sc.subagents, func(a, b *script) int { return cmp.Or(len(b.first)-len(a.first), strings.Compare(a.first, b.first)) })
 	asked := false
 	for _, m := range task.Prompt {
 		switch {
@@ -84,7 +94,7 @@ func (l *library) find(id string, req *request) (*script, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if known, ok := l.byID[id]; ok {
-		return known, true
+		return known.asked(req), true
 	}
 	var list []*script
 	for i := range req.Messages { // a harness may put examples before the task's own first message
@@ -101,6 +111,17 @@ func (l *library) find(id string, req *request) (*script, bool) {
 		best = slices.IndexFunc(list, func(known *script) bool { return known.system != "" && strings.Contains(system, known.system) })
 	}
 	return list[max(0, best)], true
+}
+
+// asked is the script of a task, or of the subagent that a request is made for: what that was told begins with its goal.
+func (sc *script) asked(req *request) *script {
+	told := req.firstUser()
+	for _, sub := range sc.subagents {
+		if told != sc.first && strings.HasPrefix(told, sub.first) {
+			return sub
+		}
+	}
+	return sc
 }
 
 var anyNumber = regexp.MustCompile(`-?[0-9][0-9,_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?`)

@@ -184,6 +184,16 @@ func (v *Verification) frames(ctx context.Context) error {
 
 // identity checks an attempt's schema, id, run, row and number.
 func (v *Verification) identity(ep *episode.Episode) {
+	for each := range ep.Tree() {
+		for _, child := range each.Children {
+			id := child.Key.ID()
+			from := child.Origin != nil && child.Origin.Parent == each.ID && episode.RootOf(id) == ep.ID
+			if id != child.ID || !from || child.Row != ep.Row || child.Attempt != ep.Attempt || child.Run != ep.Run {
+				v.differ("journal: subagent %s, attempt %d: it is not of episode %s, its row, attempt and run, or its key gives the id %s",
+					child.ID, child.Attempt, each.ID, id)
+			}
+		}
+	}
 	wrong := func(format string, args ...any) {
 		v.differ("journal: episode %s, attempt %d: %s", ep.ID, ep.Attempt, fmt.Sprintf(format, args...))
 	}
@@ -317,8 +327,8 @@ func (v *Verification) otherwise(files int, by string) {
 		v.differ("%v", err)
 		return
 	}
-	if rows != v.Episodes {
-		v.differ("trajectories has %d rows, the journal has %d episodes (trajgen run --resume writes it anew)", rows, v.Episodes)
+	if int64(rows) != v.Rows {
+		v.differ("trajectories has %d rows, the journal has %d episodes, subagents among them (trajgen run --resume writes it anew)", rows, v.Rows)
 		return
 	}
 	v.note("%d Parquet files are by trajgen %s, which writes other bytes than this one, %s: their rows were counted and not compared (trajgen run --resume writes them anew)", files, by, run.Version())

@@ -35,8 +35,10 @@ func Covered(ctx context.Context, dir string) ([]Coverage, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range ep.Calls {
-			cover(all, &ep.Calls[i])
+		for each := range ep.Tree() {
+			for i := range each.Calls {
+				cover(all, &each.Calls[i])
+			}
 		}
 	}
 	list := []Coverage{}
