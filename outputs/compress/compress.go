@@ -119,9 +119,9 @@ func (c *compressed) Notes() []string {
 
 // fitted is what came of an episode.
 type fitted struct {
-	ep   *episode.Episode
-	mark Mark
-	err  error
+	ep    *episode.Episode
+	marks []Mark // of the episode and its subagents
+	err   error
 }
 
 // Episodes works on a window of as many episodes as there are workers, and yields them in their order. When the context
@@ -136,8 +136,10 @@ func (c *compressed) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, e
 		emit := func() bool {
 			next := <-window[0]
 			window = window[1:]
-			if next.err == nil && c.Mark != nil {
-				next.err = c.Mark(next.mark)
+			for _, mark := range next.marks {
+				if next.err == nil && c.Mark != nil {
+					next.err = c.Mark(mark)
+				}
 			}
 			if next.err != nil {
 				yield(nil, next.err)
@@ -153,7 +155,7 @@ func (c *compressed) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, e
 			done := make(chan fitted, 1)
 			wait.Go(func() {
 				var f fitted
-				f.ep, f.mark, f.err = c.fit(ctx, ep)
+				f.ep, f.err = c.fitTree(ctx, ep, &f.marks)
 				done <- f
 			})
 			if window = append(window, done); len(window) == c.Workers && !emit() {
@@ -166,4 +168,21 @@ func (c *compressed) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, e
 			}
 		}
 	}
+}
+
+// fitTree fits an episode and each of its subagents.
+func (c *compressed) fitTree(ctx context.Context, ep *episode.Episode, marks *[]Mark) (*episode.Episode, error) {
+	fit, mark, err := c.fit(ctx, ep)
+	*marks = append(*marks, mark)
+	if err != nil || len(ep.Children) == 0 {
+		return fit, err
+	}
+	whole := *fit
+	whole.Children = make([]*episode.Episode, len(ep.Children))
+	for i, child := range ep.Children {
+		if whole.Children[i], err = c.fitTree(ctx, child, marks); err != nil {
+			return nil, err
+		}
+	}
+	return &whole, nil
 }

@@ -112,6 +112,7 @@ func wantTrajectory(ep *episode.Episode) object {
 	row := object{
 		"schema_version": episode.SchemaVersion, "episode_id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task, "sample": ep.Key.Sample,
 		"seed": ep.Key.Seed, "attempt": ep.Attempt, "earlier_attempts": list(ep.Earlier, wantEarlier), "resumed_turns": list(ep.Resumed, same),
+		"parent_id": nil, "parent_call": nil, "fork_turn": nil, "depth": nil, "role": nil, "root_reward": nil,
 		"task": object{
 			"system": text(task.System), "prompt": list(task.Prompt, wantMessage), "setup": text(task.Setup),
 			"image": text(task.Image), "cwd": text(task.Cwd), "network": text(task.Network),

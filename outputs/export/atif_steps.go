@@ -19,6 +19,7 @@ type atifSteps struct {
 	nested   map[string][]int // those that calls of a script made, by the script's call
 	shortens map[int][]*episode.Compaction
 	open     *atifStep       // the agent's step that results belong to
+	turn     int             // of that step
 	answers  map[string]bool // ids of its calls
 
 	after                 []episode.Compaction // what was done when the last turn was over
@@ -104,7 +105,7 @@ func (s *atifSteps) agent(i int, m *episode.Message) {
 		answers[m.Calls[n].ID] = true
 	}
 	s.add(step)
-	s.open, s.answers = step, answers
+	s.open, s.answers, s.turn = step, answers, turn
 }
 
 func (step *atifStep) note(key string, value any) {
@@ -160,6 +161,11 @@ func (s *atifSteps) call(turn int, played bool, c *episode.Call) atifCall {
 // result adds a tool's message to the step of its call, or as a step of its own when there is none.
 func (s *atifSteps) result(m *episode.Message) {
 	result := atifResult{SourceCallID: m.ToolCallID, Content: m.Content, Extra: harnessExtra(m)}
+	for _, child := range s.ep.Children {
+		if child.Origin != nil && child.Origin.Turn == s.turn && child.Origin.Call == m.ToolCallID && len(child.Messages) > 0 {
+			result.Subagents = append(result.Subagents, atifSubagent{child.ID, episode.RootOf(child.ID)})
+		}
+	}
 	if s.open == nil || !s.answers[m.ToolCallID] {
 		s.orphans = true
 		result.SourceCallID, result.Extra = "", map[string]any{"tool_call_id": m.ToolCallID, "function_name": m.Name}

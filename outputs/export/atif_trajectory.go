@@ -14,6 +14,7 @@ const refuseEmpty = "no messages"
 const (
 	notePromptIDs = "trajectories without the ids of their prompts (--set ids=prompt has them)"
 	noteRawArgs   = "trajectories with arguments that are no JSON object; ATIF has {} for them, and the text in extra"
+	noteUnbegun   = "subagents that had not begun when their episode ended"
 	noteOrphans   = "trajectories with a result that answers no call of the turn before it; it stands in a step of its own"
 )
 
@@ -47,7 +48,14 @@ type atifObservation struct {
 type atifResult struct {
 	SourceCallID string         `json:"source_call_id,omitempty"`
 	Content      string         `json:"content"`
+	Subagents    []atifSubagent `json:"subagent_trajectory_ref,omitempty"`
 	Extra        map[string]any `json:"extra,omitempty"`
+}
+
+// atifSubagent points to one of the trajectories that are embedded in the document.
+type atifSubagent struct {
+	TrajectoryID string `json:"trajectory_id"`
+	SessionID    string `json:"session_id"`
 }
 
 type atifMetrics struct {
@@ -82,6 +90,18 @@ func (w *atifWriter) trajectory(ep *episode.Episode) (object, error) {
 			tools = append(tools, tool)
 		}
 	}
+	var subagents []object
+	for _, child := range ep.Children {
+		if len(child.Messages) == 0 { // it had not begun
+			w.notes[noteUnbegun]++
+			continue
+		}
+		trajectory, err := w.trajectory(child)
+		if err != nil {
+			return nil, err
+		}
+		subagents = append(subagents, trajectory)
+	}
 	steps := newATIFSteps(ep, w.ids)
 	all := steps.all()
 	w.count(ep, steps)
@@ -91,7 +111,7 @@ func (w *atifWriter) trajectory(ep *episode.Episode) (object, error) {
 	}
 	return object{
 		{"schema_version", "ATIF-v1.7"},
-		{"session_id", ep.ID},
+		{"session_id", episode.RootOf(ep.ID)},
 		{"trajectory_id", ep.ID},
 		{"agent", object{
 			{"name", "trajgen"},
@@ -104,6 +124,7 @@ func (w *atifWriter) trajectory(ep *episode.Episode) (object, error) {
 		}},
 		{"steps", all},
 		{"final_metrics", append(metrics, object{{"total_cost_usd", some(ep.CostUSD)}, {"total_steps", len(all)}}...)},
+		{"subagent_trajectories", some(subagents)},
 		{"extra", atifExtra(ep, steps.after)},
 	}, nil
 }
@@ -123,6 +144,7 @@ func atifExtra(ep *episode.Episode, compactions []episode.Compaction) object {
 		{"attempt", ep.Attempt},
 		{"earlier", some(ep.Earlier)},
 		{"run", some(ep.Run)},
+		{"subagent_of", some(ep.Origin)},
 		{"outcome", ep.Outcome},
 		{"stop", ep.Stop},
 		{"fault", some(ep.Fault)},

@@ -399,7 +399,7 @@ func TestChatSettingsSayWhatIsWrong(t *testing.T) {
 		{"openai", "id", "tools", "a key of the format"},
 		{"openai", "parallel_tool_calls", "yes", "have true, false"},
 		{"trl", "file", "csv", "have jsonl, parquet"},
-		{"trl", "weight", "ok", `no setting "weight" (have file, json, reasoning)`},
+		{"trl", "weight", "ok", `no setting "weight" (have children, file, json, reasoning)`},
 		{"trl-preference", "margin", "-1", "not below 0"},
 		{"trl-preference", "margin", "NaN", "not below 0"},
 		{"tokens", "max_length", "0", "a whole number over 0"},

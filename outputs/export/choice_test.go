@@ -156,7 +156,7 @@ func TestVariables(t *testing.T) {
 	every := map[string]string{
 		"episode_id": `episode_id == id`, "nonzero_exits": "nonzero_exits == 1 and failed_calls == 2", "id": `id != ""`, "task": `task startsWith "task-"`, "row": "row >= 0", "sample": "sample >= 0", "attempt": "attempt >= 1",
 		"outcome": `outcome in ["success", "failure", "limit"]`, "stop": `stop == "answered"`, "reward": "reward >= 1", "rewards": "rewards.tests == 1",
-		"turns": "turns == 2", "calls": "calls == 3", "failed_calls": "failed_calls == 2", "tools": `"terminal" in tools`,
+		"subagents": "subagents == 0", "turns": "turns == 2", "calls": "calls == 3", "failed_calls": "failed_calls == 2", "tools": `"terminal" in tools`,
 		"toolsets": `"files" in toolsets`, "model": `model == "scripted"`, "prompt_tokens": "prompt_tokens > 99", "completion_tokens": "completion_tokens == 20",
 		"cost_usd": "cost_usd < 1", "elapsed": "elapsed > 1.4", "drift": `drift == "unknown"`, "safe_to_train": "not safe_to_train", "tags": `"python" in tags`,
 		"difficulty": `difficulty == "hard"`, "meta": `meta.c == "é"`, "answer": `answer contains "answer"`, "fault_class": `fault_class == ""`,

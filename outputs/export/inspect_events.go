@@ -17,11 +17,13 @@ type inspectMessages struct {
 	results map[string]int // the message that answers a call, by turn and id
 	calls   map[int][]int  // in the trace, by turn
 	n       int            // events
+	span    string         // of a subagent
+	began   time.Time      // the sample
 	cut     bool           // some events do not tell what the model was sent
 }
 
 func newInspectMessages(ep *episode.Episode) *inspectMessages {
-	m := &inspectMessages{ep: ep, all: []object{}, turnOf: turnsByMessage(ep), results: map[string]int{}, calls: map[int][]int{}}
+	m := &inspectMessages{ep: ep, began: ep.Started, all: []object{}, turnOf: turnsByMessage(ep), results: map[string]int{}, calls: map[int][]int{}}
 	failed := map[string]object{}
 	for i := range ep.Calls {
 		call := &ep.Calls[i]
@@ -143,39 +145,73 @@ func stopReason(finish string) string {
 }
 
 // events are the exchanges with the model and the calls of tools, in their order. They point into the pool, which has each
-// message once that a model was sent.
+// message once that a model was sent. A subagent's events stand in a span behind the call that began it.
 func (m *inspectMessages) events() (events []object, pool object) {
+	events, messages := m.eventsAt(0)
+	return events, object{{"messages", messages}, {"calls", []any{}}}
+}
+
+// eventsAt are events that point into a pool in which their messages stand behind so many others.
+func (m *inspectMessages) eventsAt(base int) (events, messages []object) {
 	events = []object{}
 	sent := inspectSent{pool: newPool(m.ep)}
 	shortens := compactionsByTurn(m.ep)
+	refs := make([][][2]int, len(m.ep.Turns))
+	for i := range refs {
+		refs[i] = sent.refs(i)
+		for j := range refs[i] {
+			refs[i][j][0], refs[i][j][1] = refs[i][j][0]+base, refs[i][j][1]+base
+		}
+	}
+	m.cut = sent.written > inspectRanges
+	messages = slices.Clone(m.all)
+	for i := len(m.all); i < len(sent.messages); i++ {
+		messages = append(messages, m.message(i, &sent.messages[i]))
+	}
 	for i := range m.ep.Turns {
 		for _, c := range shortens[i] {
 			event := m.event("info", m.ep.Turns[i].Started, nil)
 			events = append(events, append(event, object{{"source", "trajgen"}, {"data", object{{"compaction", c}}}}...))
 		}
-		events = append(events, m.modelEvent(i, sent.refs(i)))
+		events = append(events, m.modelEvent(i, refs[i]))
 		for _, n := range m.calls[i] {
-			events = append(events, m.toolEvent(&m.ep.Calls[n]))
+			call := &m.ep.Calls[n]
+			events = append(events, m.toolEvent(call))
+			for _, child := range m.ep.Children {
+				if o := child.Origin; o != nil && o.Turn == call.Turn && o.Call == call.ID && call.Parent == "" {
+					inner, more := m.subagent(child, base+len(messages))
+					events, messages = append(events, inner...), append(messages, more...)
+				}
+			}
 		}
 	}
 	if m.ep.Fault != nil {
 		event := m.event("error", m.ep.Started.Add(m.ep.Elapsed), nil)
 		events = append(events, append(event, field{"error", inspectFault(m.ep.Fault)}))
 	}
-	m.cut = sent.written > inspectRanges
-	messages := slices.Clone(m.all)
-	for i := len(m.all); i < len(sent.messages); i++ {
-		messages = append(messages, m.message(i, &sent.messages[i]))
-	}
-	return events, object{{"messages", messages}, {"calls", []any{}}}
+	return events, messages
+}
+
+// subagent is the span of a subagent.
+func (m *inspectMessages) subagent(child *episode.Episode, base int) (events, messages []object) {
+	s := newInspectMessages(child)
+	s.span, s.began = child.ID, m.began
+	events, messages = s.eventsAt(base)
+	m.cut = m.cut || s.cut
+	metadata := object{{"role", child.Origin.Role}, {"outcome", child.Outcome}, {"stop", child.Stop}}
+	begin := append(s.event("span_begin", child.Started, metadata), object{
+		{"id", child.ID}, {"parent_id", some(m.span)}, {"type", "agent"}, {"name", "subagent"},
+	}...)
+	end := append(s.event("span_end", child.Started.Add(child.Elapsed), nil), field{"id", child.ID})
+	return slices.Concat([]object{begin}, events, []object{end}), messages
 }
 
 // event is what all events have.
 func (m *inspectMessages) event(kind string, at time.Time, metadata object) object {
 	m.n++
 	start := 0.0
-	if !at.IsZero() && at.After(m.ep.Started) {
-		start = at.Sub(m.ep.Started).Seconds()
+	if !at.IsZero() && at.After(m.began) {
+		start = at.Sub(m.began).Seconds()
 	}
 	return object{
 		{"uuid", fmt.Sprintf("%s-e%d", m.ep.ID, m.n)},
@@ -183,6 +219,7 @@ func (m *inspectMessages) event(kind string, at time.Time, metadata object) obje
 		{"working_start", start},
 		{"metadata", some(metadata)},
 		{"event", kind},
+		{"span_id", some(m.span)},
 	}
 }
 

@@ -139,25 +139,32 @@ func inspectScores(ep *episode.Episode) map[string]inspectSampleScore {
 	return scores
 }
 
-// inspectModelUsage is by model; turns whose server did not count are in none.
+// inspectModelUsage is that of the episode and its subagents by model; turns whose server did not count are in none.
 func inspectModelUsage(ep *episode.Episode) map[string]inspectUsage {
-	sums := map[string]episode.Usage{}
-	for i := range ep.Turns {
-		t := &ep.Turns[i]
-		if !t.Usage.Reported {
-			continue
+	sums, cost := map[string]episode.Usage{}, new(float64)
+	for each := range ep.Tree() {
+		if each.CostUSD == nil {
+			cost = nil
+		} else if cost != nil {
+			*cost += *each.CostUSD
 		}
-		name := cmp.Or(t.Model, ep.Model, ep.Sampling.Model, "unknown")
-		u := sums[name]
-		u.Prompt, u.Completion = u.Prompt+t.Usage.Prompt, u.Completion+t.Usage.Completion
-		u.Cached, u.Reasoning = u.Cached+t.Usage.Cached, u.Reasoning+t.Usage.Reasoning
-		sums[name] = u
+		for i := range each.Turns {
+			t := &each.Turns[i]
+			if !t.Usage.Reported {
+				continue
+			}
+			name := cmp.Or(t.Model, each.Model, each.Sampling.Model, "unknown")
+			u := sums[name]
+			u.Prompt, u.Completion = u.Prompt+t.Usage.Prompt, u.Completion+t.Usage.Completion
+			u.Cached, u.Reasoning = u.Cached+t.Usage.Cached, u.Reasoning+t.Usage.Reasoning
+			sums[name] = u
+		}
 	}
 	used := map[string]inspectUsage{}
 	for name, u := range sums {
 		usage := newInspectUsage(u)
 		if len(sums) == 1 {
-			usage.TotalCost = ep.CostUSD
+			usage.TotalCost = cost
 		}
 		used[name] = usage
 	}

@@ -53,15 +53,19 @@ func (w *verifiersWriter) episode(ep *episode.Episode) (object, error) {
 		{"metadata", some(shallow(ep.Task.Metadata))},
 	}
 	task := object{{"type", "Task"}, {"data", data}, {"key", ep.Key.Task}}
-	trace, err := w.trace(ep, task)
-	if err != nil {
-		return nil, err
+	var traces []object
+	for each := range ep.Tree() { // the episode's own trace, then its subagents'
+		trace, err := w.trace(each, task)
+		if err != nil {
+			return nil, err
+		}
+		traces = append(traces, trace)
 	}
 	e := object{{"id", ep.ID}, {"env", object{{"id", w.env}}}, {"task", task}, {"group", object{{"id", ep.Key.Task}}}}
 	if id := cmp.Or(w.run.Fingerprint, ep.Run); id != "" {
 		e = append(e, field{"run", object{{"type", "eval"}, {"id", id}, {"name", some(w.run.Name)}}})
 	}
-	return append(e, object{{"ok", ep.Outcome.AgentsDoing()}, {"errors", verifiersErrors(ep)}, {"traces", []object{trace}}}...), nil
+	return append(e, object{{"ok", ep.Outcome.AgentsDoing()}, {"errors", verifiersErrors(ep)}, {"traces", traces}}...), nil
 }
 
 // verifiersErrors are those of all attempts, oldest first.

@@ -39,6 +39,10 @@ func (w *verifiersWriter) trace(ep *episode.Episode, task object) (object, error
 	info := map[string]any{
 		"outcome": ep.Outcome, "sample": ep.Key.Sample, "seed": ep.Key.Seed, "attempt": ep.Attempt, "toolsets": ep.Toolsets, "log_p": ep.LogP,
 	}
+	name := "agent"
+	if ep.Origin != nil {
+		name, info["subagent_of"] = "subagent", ep.Origin
+	}
 	if len(ep.Compactions) > 0 {
 		info["compactions"] = ep.Compactions
 	}
@@ -56,7 +60,7 @@ func (w *verifiersWriter) trace(ep *episode.Episode, task object) (object, error
 		{"id", ep.ID + "-agent"},
 		{"verifiers", verifiersVersion(w.run)},
 		{"task", task},
-		{"agent", object{{"config", config}, {"name", "agent"}, {"trainable", true}}},
+		{"agent", object{{"config", config}, {"name", name}, {"trainable", true}}},
 		{"tools", verifiersTools(ep.Tools)},
 		{"nodes", g.nodes},
 		{"calls", g.calls},

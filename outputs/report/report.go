@@ -59,7 +59,8 @@ type Report struct {
 	Turns Spread  `json:"turns"` // of an episode
 	Stops []Count `json:"stops"`
 	Spending
-	Time Timing `json:"time"`
+	Subagents *Subagents `json:"subagents,omitempty"` // null when no episode had any
+	Time      Timing     `json:"time"`
 	Mishaps
 }
 

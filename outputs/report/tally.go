@@ -11,19 +11,20 @@ import (
 // Builder adds episodes up to a report. Its memory grows with the number of tasks and of different toolset
 // combinations, tags and tools, not with what episodes hold. One goroutine uses it.
 type Builder struct {
-	meta     Meta
-	present  int
-	outcomes counter[episode.Outcome]
-	stops    counter[episode.Stop]
-	turns    counts
-	clock    clock
-	tasks    taskTallies
-	sweep    sweeps
-	groups   groupTallies
-	calls    callTallies
-	drift    driftTally
-	spending spending
-	mishaps  mishaps
+	meta      Meta
+	present   int
+	outcomes  counter[episode.Outcome]
+	stops     counter[episode.Stop]
+	turns     counts
+	clock     clock
+	tasks     taskTallies
+	sweep     sweeps
+	groups    groupTallies
+	calls     callTallies
+	drift     driftTally
+	spending  spending
+	subagents subagentTally
+	mishaps   mishaps
 }
 
 // New begins a report.
@@ -117,9 +118,12 @@ func (b *Builder) Add(ep *episode.Episode) {
 	b.tasks.add(ep)
 	b.sweep.add(ep)
 	b.groups.add(ep)
-	b.calls.add(ep)
+	for each := range ep.Tree() {
+		b.calls.add(each)
+	}
 	b.drift.add(ep)
 	b.spending.add(ep)
+	b.subagents.add(ep, &b.spending)
 	b.mishaps.add(ep)
 }
 
@@ -139,7 +143,7 @@ func (b *Builder) Finish() *Report {
 		Schema: episode.SchemaVersion, Origin: b.meta.Origin, Span: b.clock.span,
 		Episodes: b.episodes(), Outcomes: outcomeCounts(b.outcomes), Verdicts: b.tasks.list(), Tasks: b.tasks.summary(),
 		Sweep: b.sweep.list(), Groups: b.groups.list(), Calls: b.calls.list(), Drift: b.drift.stats(b.meta.TokenIDs),
-		Turns: b.turns.spread(), Stops: b.stops.byCount(), Spending: b.spending.sum(),
+		Turns: b.turns.spread(), Stops: b.stops.byCount(), Spending: b.spending.sum(), Subagents: b.subagents.list(),
 		Time: b.clock.timing(b.meta.Wall, cmp.Or(b.meta.Played, b.present)), Mishaps: b.mishaps.list(),
 	}
 }

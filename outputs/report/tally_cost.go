@@ -51,11 +51,22 @@ type costTally struct {
 func (s *spending) add(ep *episode.Episode) {
 	cost := tallyOf(&s.outcomes, ep.Outcome)
 	cost.episodes++
-	usd, known := episode.CostOf(ep, s.prices, s.asked)
-	if !known && len(ep.Turns) > 0 {
+	unknown := false
+	for each := range ep.Tree() {
+		usd, known := episode.CostOf(each, s.prices, s.asked)
+		cost.usd, unknown = cost.usd+usd, unknown || !known && len(each.Turns) > 0
+		s.addUsed(each)
+	}
+	if unknown {
 		cost.unknown++
 	}
-	cost.usd += usd
+	for i := range ep.Earlier {
+		s.Cost.Earlier.add(&ep.Earlier[i])
+	}
+}
+
+// addUsed adds what models used for an episode, without its subagents.
+func (s *spending) addUsed(ep *episode.Episode) {
 	for i := range ep.Compactions {
 		if c := &ep.Compactions[i]; c.Usage != nil {
 			s.addPriced(*c.Usage, c.Model, c.Asked)
@@ -75,9 +86,6 @@ func (s *spending) add(ep *episode.Episode) {
 	if usage, asked := ep.ApproverUsage(); asked {
 		s.Approver.Episodes++
 		s.Approver.add(usage, &s.Approver.Unreported)
-	}
-	for i := range ep.Earlier {
-		s.Cost.Earlier.add(&ep.Earlier[i])
 	}
 }
 

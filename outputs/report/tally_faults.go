@@ -16,9 +16,11 @@ func (m *mishaps) add(ep *episode.Episode) {
 	if ep.Fault != nil {
 		m.faults.add(*ep.Fault, ep)
 	}
-	for i := range ep.Turns {
-		for _, fault := range ep.Turns[i].Retries {
-			m.retries.add(fault, ep)
+	for each := range ep.Tree() {
+		for i := range each.Turns {
+			for _, fault := range each.Turns[i].Retries {
+				m.retries.add(fault, each)
+			}
 		}
 	}
 	for i := range ep.Earlier {

@@ -57,7 +57,7 @@ func (r *Report) facts() []fact {
 		{name: "success rate", text: estimateText(r.SuccessRate, percent)},
 		passFact("pass@k", r.PassAtK), passFact("pass^k", r.PassHatK), r.taskFact(), r.turnsFact(), r.driftFact(),
 		{name: "stops", text: countsText(r.Stops)},
-		usageFact(r.Usage), r.costFact(), r.Cost.episodeCostFact(), r.Cost.Earlier.fact(), r.Budget.fact(),
+		r.Subagents.fact(), usageFact(r.Usage), r.costFact(), r.Cost.episodeCostFact(), r.Cost.Earlier.fact(), r.Budget.fact(),
 		otherFact("user", r.User), otherFact("approver", r.Approver), r.fateFact(), r.timeFact(),
 		{name: "model retries", text: faultsText(r.ModelRetries)},
 		{name: "played again", text: faultsText(r.EarlierAttempts)},

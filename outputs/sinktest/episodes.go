@@ -19,6 +19,24 @@ func Episodes(n int) []*episode.Episode {
 	return episodes
 }
 
+// Tree makes an episode with two subagents, the first of which has one of its own.
+func Tree(row int) *episode.Episode {
+	root := Episode(row, 0)
+	root.Reward, root.Outcome, root.Fault = new(1.0), episode.Success, nil
+	root.Children = []*episode.Episode{subagent(root, root, 0, 1), subagent(root, root, 1, 1)}
+	root.Children[0].Children = []*episode.Episode{subagent(root, root.Children[0], 0, 2)}
+	return root
+}
+
+func subagent(root, parent *episode.Episode, number, depth int) *episode.Episode {
+	ep := Episode(root.Row, 0)
+	ep.Key = parent.Key.Child(0, 0, number)
+	ep.ID, ep.Outcome, ep.Reward, ep.Rewards, ep.Fault, ep.Earlier = ep.Key.ID(), episode.Success, nil, nil, nil, nil
+	ep.Answer, ep.Usage.Completion = "report "+ep.Key.Path, 1000
+	ep.Origin = &episode.Origin{Parent: parent.ID, Call: parent.Calls[0].ID, Depth: depth, Role: episode.RoleLeaf, RootReward: root.Reward}
+	return ep
+}
+
 // Episode makes one episode of a task at the given row of a dataset.
 func Episode(row, sample int) *episode.Episode {
 	task := fmt.Sprintf("task-%04d", row)
