@@ -99,6 +99,14 @@ func (s *turnstile) full(n int) {
 	}
 }
 
+// nudge lets go of who waits for held requests.
+func (s *turnstile) nudge() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = 1 << 20
+	s.changed.Broadcast()
+}
+
 // forget counts anew. It says how many requests were answered, and how many of them more than once.
 func (s *turnstile) forget() (all, twice int) {
 	s.mu.Lock()

@@ -41,12 +41,16 @@ func (l *library) Learn(task *episode.Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if old := l.byID[sc.id]; old != nil {
-		l.byFirst[old.first] = slices.DeleteFunc(l.byFirst[old.first], func(other *script) bool { return other == old })
+		for _, each := range append(old.subagents, old) {
+			l.byFirst[each.first] = slices.DeleteFunc(l.byFirst[each.first], func(other *script) bool { return other == each })
+		}
 	}
 	l.byID[sc.id] = sc
-	list := append(l.byFirst[sc.first], sc)
-	slices.SortFunc(list, func(a, b *script) int { return strings.Compare(a.id, b.id) })
-	l.byFirst[sc.first] = list
+	for _, each := range append(sc.subagents, sc) {
+		list := append(l.byFirst[each.first], each)
+		slices.SortFunc(list, func(a, b *script) int { return strings.Compare(a.id, b.id) })
+		l.byFirst[each.first] = list
+	}
 }
 
 // newScript copies all texts: those of a task may hold on to the whole row that it was read from.
@@ -101,6 +105,10 @@ func (l *library) find(id string, req *request) (*script, bool) {
 		if m := &req.Messages[i]; m.Role == "user" && len(list) == 0 {
 			list = l.byFirst[m.Content.text]
 		}
+	}
+	told := req.firstUser()
+	for at := strings.LastIndex(told, "\n\n"); at >= 0 && len(list) == 0; at = strings.LastIndex(told[:at], "\n\n") {
+		list = l.byFirst[told[:at]] // a subagent's goal stands in front of what else it is told
 	}
 	if len(list) == 0 {
 		return nil, false
