@@ -41,8 +41,8 @@ leaks: ## opens and closes five hundred browsers; nothing may be left
 	@. scripts/flags; BROWSERS=500 go test -vet=off -count=1 -timeout 60m -run TestLeaks -v ./tools/browser
 
 crashes: build ## kills some thousands of runs at random moments and resumes them (CRASH_STORIES=400); the rows must be the same
-	@. scripts/flags; TRAJGEN_PROGRAM=$(CURDIR)/bin/trajgen CRASH_STORIES=$${CRASH_STORIES:-400} CRASH_SEED=$${CRASH_SEED:-1001} \
-		go test -vet=off -count=1 -timeout 120m -run 'TestCrashes|TestDisk' -v ./cmd/trajgen
+	@. scripts/flags; TRAJGEN_PROGRAM=$(CURDIR)/bin/trajgen CRASH_STORIES=$${CRASH_STORIES:-400} CRASH_SEED=$${CRASH_SEED:-1001} FAMILY_KILLS=50 \
+		go test -vet=off -count=1 -timeout 120m -run 'TestCrashes|TestDisk|TestFamiliesKilled' -v ./cmd/trajgen
 
 race: ## the Go tests under the race detector
 	@scripts/need go gcc python3 pip3 git node npm sshd ip curl newuidmap rg chromium espeak-ng

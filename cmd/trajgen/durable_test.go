@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/record"
@@ -99,12 +101,38 @@ func (s *turnstile) full(n int) {
 	}
 }
 
-// nudge lets go of who waits for held requests.
-func (s *turnstile) nudge() {
+// quiet waits until no more is answered, as all that is asked is held, or until the asker has ended.
+func (s *turnstile) quiet(ended <-chan struct{}) {
+	seen := func() (int, int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.left, s.held
+	}
+	for {
+		left, held := seen()
+		select {
+		case <-ended:
+			return
+		case <-time.After(150 * time.Millisecond):
+		}
+		if l, h := seen(); l == 0 && l == left && h == held && h > 0 {
+			return
+		}
+	}
+}
+
+// forgive counts what was answered since then as not answered: whether the asker has kept it is not known.
+func (s *turnstile) forgive(since map[[32]byte]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = 1 << 20
-	s.changed.Broadcast()
+	maps.DeleteFunc(s.answered, func(request [32]byte, _ int) bool { return since[request] == 0 })
+}
+
+// known are the requests that were answered so far.
+func (s *turnstile) known() map[[32]byte]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.answered)
 }
 
 // forget counts anew. It says how many requests were answered, and how many of them more than once.

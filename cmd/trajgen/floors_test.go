@@ -47,6 +47,7 @@ var floors = map[string]float64{
 	"tools/web/source":        1.6,
 	"tools/web/coding":        1.6,
 	"tools/page":              1.7,
+	"tools/delegate":          1.7,
 	"tools/policy":            1.7,
 	"tools/sessions":          1.7,
 	"tools/threats":           1.7,
