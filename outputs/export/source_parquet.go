@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -44,7 +45,7 @@ func (in *input) beginParquet(trajectoryPaths, callPaths []string) error {
 	}
 	in.rows, in.count = true, 0
 	for _, part := range trajectories {
-		in.count += int(part.file.NumRows())
+		in.count += part.roots()
 	}
 	in.episodes = func(ctx context.Context) iter.Seq2[*episode.Episode, error] {
 		return nested(joined(ctx, trajectoriesOf(trajectories), tableOf[rows.ToolCall](calls)))
@@ -105,6 +106,19 @@ func (p *parquetPart) ours(table string) error {
 		}
 	}
 	return nil
+}
+
+// roots counts the rows of trajectories that are no subagents', as far as the file's own statistics tell.
+func (p *parquetPart) roots() int {
+	n := p.file.NumRows()
+	for _, group := range p.file.Metadata().RowGroups {
+		for _, column := range group.Columns {
+			if m := &column.MetaData; slices.Equal(m.PathInSchema, []string{"parent_id"}) {
+				n -= m.NumValues - m.Statistics.NullCount
+			}
+		}
+	}
+	return int(max(n, 0))
 }
 
 // trajectoriesOf yields rows of any schema. Until 4 the episode's id was called id.

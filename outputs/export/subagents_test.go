@@ -26,6 +26,14 @@ func TestTreesComeBack(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", format, diff)
 		}
 	}
+	files, err := export.OpenFiles(exported(t, "parquet", episodes, export.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	if n := files.Len(); n != len(episodes) {
+		t.Errorf("the files have %d episodes, want %d", n, len(episodes))
+	}
 	// A subagent whose parent is not there is no episode of the run.
 	orphan := sinktest.Tree(1).Children[1]
 	if _, err := readFiles(t, exported(t, "parquet", []*episode.Episode{orphan}, export.Options{})); err == nil || !strings.Contains(err.Error(), "does not stand behind its parent") {

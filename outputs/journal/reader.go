@@ -82,9 +82,22 @@ func (r *Reader) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error
 	}
 }
 
-// Episode returns the attempt of an episode that counts. The error wraps ErrNoEpisode when the journal has none.
+// Episode returns the attempt of an episode that counts, or a subagent of it. The error wraps ErrNoEpisode when the journal has none.
 func (r *Reader) Episode(id string) (*episode.Episode, error) {
-	return r.one(r.index.counted(id), id)
+	n := r.index.counted(id)
+	if n >= 0 || episode.PathOf(id) == "" {
+		return r.one(n, id)
+	}
+	root, err := r.one(r.index.counted(episode.RootOf(id)), id)
+	if err != nil {
+		return nil, err
+	}
+	for ep := range root.Tree() {
+		if ep.ID == id {
+			return ep, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", ErrNoEpisode, id)
 }
 
 // Last returns the last attempt of an episode, pending or not. The error wraps ErrNoEpisode when the journal has none.

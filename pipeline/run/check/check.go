@@ -327,8 +327,8 @@ func (v *Verification) otherwise(files int, by string) {
 		v.differ("%v", err)
 		return
 	}
-	if int64(rows) != v.Rows {
-		v.differ("trajectories has %d rows, the journal has %d episodes, subagents among them (trajgen run --resume writes it anew)", rows, v.Rows)
+	if rows != v.Episodes {
+		v.differ("trajectories has %d episodes, the journal has %d (trajgen run --resume writes it anew)", rows, v.Episodes)
 		return
 	}
 	v.note("%d Parquet files are by trajgen %s, which writes other bytes than this one, %s: their rows were counted and not compared (trajgen run --resume writes them anew)", files, by, run.Version())
