@@ -221,3 +221,27 @@ func killFamilies(t *testing.T, sandbox string) {
 	sameRows(t, want, unresumed(t, again))
 	t.Logf("%d kills, %d requests", killed, n)
 }
+
+// TestSubagentOfAnotherWorld: where a subagent's tools say something else after a crash, its whole tree begins anew, and says why.
+func TestSubagentOfAnotherWorld(t *testing.T) {
+	t.Parallel()
+	dataset := write(t, "task.jsonl", strings.ReplaceAll(`{"id":"t","prompt":"Have the time told.","verify":{"regex":"done"},
+		"gold":[{"tool_calls":[{"name":"delegate_task","arguments":{"goal":"Tell the time."}}]},{"content":"done"}],
+		"gold_subagents":{"Tell the time.":[{"tool_calls":[{"name":"terminal","arguments":{"command":"date +%N"}}]},
+			{"tool_calls":[{"name":"terminal","arguments":{"command":"true"}}]},{"content":"told"}]}}`, "\n", " "))
+	s, url := openTurnstile(t, dataset)
+	run := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", dataset, "--model", "m", "--base-url", url, "--workers", "1", "--quiet", "--toolsets", "terminal,delegation",
+		"--sandbox", "local", "--command-policy", "record", "--durable-turns", "--out", run, "--episode-retries", "0"}
+	killed(t, s, 3, 1, args...)
+	succeed(t, append(args, "--resume")...)
+	all := episodes(t, run)
+	if len(all) != 1 || all[0].Outcome != episode.Success || all[0].Attempt != 2 || len(all[0].Earlier) != 1 || len(all[0].Children) != 1 || all[0].Children[0].Attempt != 2 {
+		t.Fatalf("%d episodes, %+v", len(all), all[0])
+	}
+	was := all[0].Earlier[0]
+	if was.Fault.Class != "resume_differs" || was.Differed == nil || was.Differed.Name != "terminal" || was.Turns != 3 {
+		t.Errorf("the attempt before: %+v, %+v", was, was.Differed)
+	}
+	succeed(t, "verify", "--run", run)
+}
