@@ -48,13 +48,13 @@ func decoded[A any](fn func(ctx context.Context, env *Env, args A) (any, error))
 	}
 }
 
-// Planned makes an entry for a tool that is not built yet: it exists, and is unavailable with that reason. Any tool of its name
-// may replace it.
+// Planned makes an entry for a tool that trajgen knows by its name alone: a call says so, and nothing resolves to it. Any tool of
+// its name may replace it.
 func Planned(d Definition) Tool {
 	return Tool{Definition: d, planned: true}
 }
 
-// Planned reports whether the tool is not built yet.
+// Planned reports whether trajgen knows the tool by its name alone.
 func (t Tool) Planned() bool { return t.planned }
 
 // DefineSchema makes a tool with a given schema, such as an MCP server's. fn gets the arguments after coercion and the check.

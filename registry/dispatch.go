@@ -53,7 +53,8 @@ func (s *Session) prepare(req Request) *prepared {
 	}
 	asked := p.call.Name
 	name, tool, missing := s.tools.lookup(asked)
-	if p.call.Toolset = s.tools.missing[name]; tool != nil {
+	why := s.tools.missing[name]
+	if p.call.Toolset = why.toolset; tool != nil {
 		p.call.Toolset = tool.Toolset
 	}
 	if name != asked {
@@ -65,7 +66,7 @@ func (s *Session) prepare(req Request) *prepared {
 	case missing:
 		p.refused = &Failure{
 			Class: "unavailable", Status: episode.CallUnavailable,
-			Message: fmt.Sprintf("tool %q is not available: %s", name, notBuilt),
+			Message: fmt.Sprintf("tool %q is not available: %s", name, why.reason),
 		}
 	case tool == nil:
 		p.refused = s.tools.unknown(asked)

@@ -280,9 +280,9 @@ func TestNames(t *testing.T) {
 		{"abc", "abc", episode.CallUnknownTool, "did you mean"},
 		{"compute", "compute", episode.CallUnknownTool, "available tools: a_b, ab, read_file, web_search"},
 		{"", "", episode.CallUnknownTool, "does not exist"},
-		{"moon", "moon", episode.CallUnavailable, "not built into this version"},
-		{"Moon", "moon", episode.CallUnavailable, "not built into this version"},
-		{"image_generate", "image_generate", episode.CallUnavailable, "not built into this version"},
+		{"moon", "moon", episode.CallUnavailable, "outside of what trajgen is for"},
+		{"Moon", "moon", episode.CallUnavailable, "outside of what trajgen is for"},
+		{"image_generate", "image_generate", episode.CallUnavailable, "outside of what trajgen is for"},
 	}
 	for _, tt := range tests {
 		got := call(t, s, tt.give, "{}")

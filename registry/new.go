@@ -12,8 +12,9 @@ import (
 // share one. Methods that change it return a copy. The set of tools never depends on the machine.
 type Registry struct {
 	tools    map[string]*Tool
-	defs     toolsetDefs // the table of toolsets and the run's own
-	toolsets toolsetDefs // defs with the registered tools added
+	defs     toolsetDefs       // the table of toolsets and the run's own
+	toolsets toolsetDefs       // defs with the registered tools added
+	lacking  map[string]string // tools that the run file declares nothing for, with the reasons
 	quirks   Quirks
 	bridge   Bridge
 	frozen   *frozen // of this copy alone
@@ -47,7 +48,7 @@ func (r *Registry) index() *Registry {
 
 // With returns a registry that also has these tools. A tool replaces one of the same name and toolset, or of the same name if both
 // toolsets are dynamic. A tool of the same name in another toolset is refused, as is a second one in the same call. A tool with
-// Override replaces any, and any tool replaces a planned one.
+// Override replaces any, and any tool replaces one that is known by its name alone.
 func (r *Registry) With(tools ...Tool) (*Registry, error) {
 	made := r.derive()
 	var errs []error
@@ -128,16 +129,15 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 	return made, nil
 }
 
-// Without returns a registry in which the tools of a toolset are missing, for a reason.
-func (r *Registry) Without(toolset, why string) *Registry {
+// Lacking returns a registry in which some tools cannot be called, as the run file does not declare what they need; the reasons,
+// by tool, say what that is.
+func (r *Registry) Lacking(reasons map[string]string) *Registry {
 	made := r.derive()
-	for name, tool := range made.tools {
-		if tool.Toolset == toolset {
-			lacking := *tool
-			lacking.planned, lacking.lacks = true, why
-			made.tools[name] = &lacking
-		}
+	made.lacking = maps.Clone(r.lacking)
+	if made.lacking == nil {
+		made.lacking = map[string]string{}
 	}
+	maps.Copy(made.lacking, reasons)
 	return made
 }
 

@@ -20,7 +20,7 @@ type Definition struct {
 	Name        string
 	Toolset     string
 	Description string
-	// RequiresEnv names variables of the runner's environment that a planned tool will need.
+	// RequiresEnv names variables of the runner's environment that the tool needs. They are secrets.
 	RequiresEnv []string
 	// Override lets the tool take the place of one of the same name that belongs to another toolset.
 	Override bool
@@ -67,7 +67,6 @@ type Tool struct {
 	args    reflect.Type // the struct that Parameters are generated from; nil for a given schema
 	plan    func() *plan // compiles at the first call
 	planned bool
-	lacks   string // why a tool that is built is missing
 	bind    func(arguments json.RawMessage) (run, error)
 }
 

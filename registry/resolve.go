@@ -23,8 +23,9 @@ type ToolsetInfo struct {
 	Description string   `json:"description"`
 	Direct      []string `json:"direct_tools"`
 	Includes    []string `json:"includes"`
-	Resolved    []string `json:"resolved_tools"` // its own tools and those of included toolsets
-	Count       int      `json:"tool_count"`     // of Resolved
+	Resolved    []string `json:"resolved_tools"`    // its own tools and those of included toolsets
+	Outside     bool     `json:"outside,omitempty"` // trajgen has none of its tools
+	Count       int      `json:"tool_count"`        // of Resolved
 	Composite   bool     `json:"is_composite"`
 	RequiresEnv []string `json:"requires_env"` // by any of Resolved
 }
@@ -35,6 +36,8 @@ func (r *Registry) Toolsets() []ToolsetInfo {
 	for _, name := range sortedKeys(r.toolsets) {
 		def, tools := r.toolsets[name], map[string]bool{}
 		r.toolsets.collect(name, tools, map[string]bool{})
+		named := len(tools)
+		maps.DeleteFunc(tools, func(tool string, _ bool) bool { return r.outside(tool) })
 		var required []string
 		for tool := range tools {
 			if t := r.tools[tool]; t != nil {
@@ -43,7 +46,7 @@ func (r *Registry) Toolsets() []ToolsetInfo {
 		}
 		all = append(all, ToolsetInfo{
 			Name: name, Description: def.Description, Direct: sorted(def.Tools), Includes: sorted(def.Includes),
-			Resolved: sorted(sortedKeys(tools)), Count: len(tools), Composite: len(def.Includes) > 0,
+			Resolved: sorted(sortedKeys(tools)), Count: len(tools), Composite: len(def.Includes) > 0, Outside: len(tools) < named && len(tools) == 0,
 			RequiresEnv: slices.Compact(sorted(required)),
 		})
 	}
@@ -92,11 +95,20 @@ func (t toolsetDefs) knows(name string) bool {
 	return ok || reserved(name)
 }
 
-// Resolve lists the tools of the enabled toolsets without those of the disabled ones, sorted. It does not depend on the machine:
-// the list includes tools that are unavailable or not built yet, which Select leaves out. Names are exact; "all" and "*" mean every
+// Resolve lists the tools of the enabled toolsets without those of the disabled ones, sorted. It depends neither on the machine nor
+// on the run file: the list includes tools that lack what they need, which Select leaves out, and none that trajgen does not have. Names are exact; "all" and "*" mean every
 // toolset, "none" means none, and the names of older versions are understood. A nil enabled means every toolset, an empty one none.
 // A disabled name may also be a tool, if no toolset has it.
 func (r *Registry) Resolve(enabled, disabled []string) ([]string, error) {
+	names, err := r.named(enabled, disabled)
+	return slices.DeleteFunc(names, r.outside), err
+}
+
+// outside reports whether a tool is one that trajgen knows by its name alone.
+func (r *Registry) outside(name string) bool { return r.tools[name] != nil && r.tools[name].planned }
+
+// named is Resolve with the tools that trajgen knows by their names alone.
+func (r *Registry) named(enabled, disabled []string) ([]string, error) {
 	if enabled == nil {
 		enabled = []string{"all"}
 	}

@@ -180,8 +180,8 @@ func TestSelect(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	want := map[string]string{
-		"moon": "not built into this version", "patch": "not built into this version", "search_files": "not built into this version",
-		"vision_analyze": "not built into this version", "write_file": "not built into this version",
+		"moon": "outside of what trajgen is for", "patch": "outside of what trajgen is for", "search_files": "outside of what trajgen is for",
+		"vision_analyze": "outside of what trajgen is for", "write_file": "outside of what trajgen is for",
 	}
 	if diff := cmp.Diff(want, set.Missing()); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
@@ -193,6 +193,25 @@ func TestSelect(t *testing.T) {
 	}
 	if _, err := r.Select([]string{"sun"}, nil); err == nil {
 		t.Error("a tool's name is not a toolset")
+	}
+}
+
+func TestLacking(t *testing.T) {
+	r := builtin(t)
+	r = r.Lacking(map[string]string{"patch": "it needs a needle"})
+	set, err := r.Select([]string{"file"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set.Has("patch") || !set.Has("read_file") || set.Missing()["patch"] != "it needs a needle" {
+		t.Errorf("tools %v, missing %v", set.Names(), set.Missing())
+	}
+	if names, err := r.Resolve([]string{"file"}, nil); err != nil || !slices.Contains(names, "patch") {
+		t.Errorf("Resolve = %v, %v", names, err)
+	}
+	got := set.Session(registry.SessionConfig{}).Call(t.Context(), registry.Request{Name: "patch", Arguments: "{}"})
+	if got.Status != "unavailable" || got.Toolset != "file" || !strings.Contains(got.Result, "is not available: it needs a needle") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -11,17 +11,19 @@ import (
 
 // Toolset is the frozen set of tools that an episode can call. It is immutable and shared by episodes.
 type Toolset struct {
-	tools   map[string]*Tool  // all that can be called, by name, including the bridge's
-	names   []string          // of the tools that are shown, sorted
-	missing map[string]string // the tools that are not there, with their toolsets
-	reasons map[string]string // of those that are built
-	bare    map[string]string // bare name → name, "" when two tools share it
-	schemas []json.RawMessage // of names
-	hidden  *catalogue        // nil when every tool is shown
+	tools   map[string]*Tool   // all that can be called, by name, including the bridge's
+	names   []string           // of the tools that are shown, sorted
+	missing map[string]absence // the tools that cannot be called
+	bare    map[string]string  // bare name → name, "" when two tools share it
+	schemas []json.RawMessage  // of names
+	hidden  *catalogue         // nil when every tool is shown
 }
 
-// notBuilt is the reason for a missing tool: toolsets name it, and this version does not have it.
-const notBuilt = "not built into this version"
+// notBuilt is the reason for a missing tool that toolsets name and trajgen does not have.
+const notBuilt = "outside of what trajgen is for"
+
+// absence says why a tool cannot be called.
+type absence struct{ toolset, reason string }
 
 // frozen caches toolsets, one for each choice of tools.
 type frozen struct {
@@ -33,9 +35,9 @@ type frozen struct {
 const maxFrozen = 1024
 
 // Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and without those that
-// are not built, which Missing lists.
+// cannot be called, which Missing lists.
 func (r *Registry) Select(enabled, disabled []string) (*Toolset, error) {
-	names, err := r.Resolve(enabled, disabled)
+	names, err := r.named(enabled, disabled)
 	if err != nil {
 		return nil, fmt.Errorf("select tools: %w", err)
 	}
@@ -53,14 +55,16 @@ func (r *Registry) freeze(names []string) *Toolset {
 	if t := r.frozen.toolsets[key]; t != nil {
 		return t
 	}
-	t := &Toolset{tools: map[string]*Tool{}, missing: map[string]string{}, reasons: map[string]string{}, bare: map[string]string{}}
+	t := &Toolset{tools: map[string]*Tool{}, missing: map[string]absence{}, bare: map[string]string{}}
 	var shown []string
 	for _, name := range names {
 		switch tool := r.tools[name]; {
 		case tool == nil:
-			t.missing[name] = ""
+			t.missing[name] = absence{reason: notBuilt}
 		case tool.planned:
-			t.missing[name], t.reasons[name] = tool.Toolset, tool.lacks
+			t.missing[name] = absence{tool.Toolset, notBuilt}
+		case r.lacking[name] != "":
+			t.missing[name] = absence{tool.Toolset, r.lacking[name]}
 		default:
 			shown = append(shown, name)
 		}
@@ -145,8 +149,8 @@ func (t *Toolset) Has(name string) bool { return t.tools[name] != nil }
 // Missing are the requested tools that are unavailable, with the reasons.
 func (t *Toolset) Missing() map[string]string {
 	reasons := map[string]string{}
-	for name := range t.missing {
-		reasons[name] = cmp.Or(t.reasons[name], notBuilt)
+	for name, why := range t.missing {
+		reasons[name] = why.reason
 	}
 	return reasons
 }

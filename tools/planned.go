@@ -6,23 +6,20 @@ import (
 	"trajgen/registry"
 )
 
-// planned are tools that toolsets name and that are not built yet. Every registry has them as unavailable, so that toolsets,
-// distributions and the schema of a row do not change when one of them is built. A built tool has to leave this table: the
-// registry refuses two tools with one name.
+// planned are tools that toolsets name and that are outside of what trajgen is for: services and screens of one person. A model that
+// calls one is told so.
 var planned = []struct {
 	toolset, names string
-	env            string // required variable in the runner's environment
 }{
-	{toolset: "x_search", names: "x_search", env: "XAI_API_KEY"},
-	{toolset: "moa", names: "mixture_of_agents", env: "OPENROUTER_API_KEY"},
+	{toolset: "x_search", names: "x_search"},
 	{toolset: "computer_use", names: "computer_use"},
 	{toolset: "terminal", names: "read_terminal"},
 	{toolset: "messaging", names: "send_message"},
-	{toolset: "homeassistant", names: "ha_list_entities ha_get_state ha_list_services ha_call_service", env: "HASS_TOKEN"},
+	{toolset: "homeassistant", names: "ha_list_entities ha_get_state ha_list_services ha_call_service"},
 	{toolset: "kanban", names: "kanban_show kanban_list kanban_complete kanban_block kanban_heartbeat kanban_comment kanban_create" +
 		" kanban_link kanban_unblock"},
-	{toolset: "discord", names: "discord", env: "DISCORD_BOT_TOKEN"},
-	{toolset: "discord_admin", names: "discord_admin", env: "DISCORD_BOT_TOKEN"},
+	{toolset: "discord", names: "discord"},
+	{toolset: "discord_admin", names: "discord_admin"},
 	{toolset: "feishu_doc", names: "feishu_doc_read"},
 	{toolset: "feishu_drive", names: "feishu_drive_list_comments feishu_drive_list_comment_replies feishu_drive_reply_comment" +
 		" feishu_drive_add_comment"},
@@ -36,7 +33,7 @@ func plannedTools() []registry.Tool {
 	for _, set := range planned {
 		for name := range strings.FieldsSeq(set.names) {
 			all = append(all, registry.Planned(registry.Definition{
-				Name: name, Toolset: set.toolset, Description: "A tool that is not built yet.", RequiresEnv: strings.Fields(set.env),
+				Name: name, Toolset: set.toolset, Description: "A tool that trajgen knows by its name alone.",
 			}))
 		}
 	}

@@ -35,6 +35,7 @@ var floors = map[string]float64{
 	"tools/mcp":               1.95,
 	"tools/rl":                1.95,
 	"tools/skills":            1.9,
+	"tools/moa":               1.95,
 	"tools/browser/page":      1.9,
 	"tools/browser/place":     1.9,
 	"tools/web":               1.9,

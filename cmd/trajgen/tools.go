@@ -24,7 +24,7 @@ type toolLine struct {
 	Description string `json:"description"`
 	Available   bool   `json:"available"`
 	Reason      string `json:"reason,omitempty"`
-	Planned     bool   `json:"planned,omitempty"` // it is not built yet
+	Planned     bool   `json:"planned,omitempty"` // it is known by its name alone
 	// RequiresEnv names what the environment of this command must hold.
 	RequiresEnv    []string `json:"requires_env"`
 	MaxResultBytes int      `json:"max_result_bytes"`
@@ -66,14 +66,14 @@ func newToolsList(std stdio) *cobra.Command {
 				fmt.Fprintf(table, "%s\t%s\t%s\n", line.Name, line.Toolset, firstSentence(line))
 			}
 			if planned > 0 {
-				fmt.Fprintf(std.err, "%d more are known by name and not built into this version (--all lists them)\n", planned)
+				fmt.Fprintf(std.err, "%d more are known by name and outside of what trajgen is for (--all lists them)\n", planned)
 			}
 			return table.Flush()
 		}),
 	}
 	source.flags(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, with those that are not built")
-	cmd.Flags().BoolVar(&all, "all", false, "with those that toolsets name and that are not built into this version")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, with those that --all adds")
+	cmd.Flags().BoolVar(&all, "all", false, "with those that toolsets name and that are outside of what trajgen is for")
 	return cmd
 }
 

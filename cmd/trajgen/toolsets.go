@@ -72,7 +72,10 @@ func newToolsetsList(std stdio) *cobra.Command {
 			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 			for _, line := range lines {
 				text := strings.Join(line.AvailableTools, " ")
-				if len(line.Unavailable) > 0 {
+				switch {
+				case line.Outside:
+					text = "(outside of what trajgen is for)"
+				case len(line.Unavailable) > 0:
 					text = strings.TrimSpace(fmt.Sprintf("%s (%d unavailable)", text, len(line.Unavailable)))
 				}
 				fmt.Fprintf(table, "%s\t%s\n", line.Name, text)

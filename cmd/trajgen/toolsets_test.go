@@ -100,7 +100,7 @@ func TestListsSayWhatIsUnavailable(t *testing.T) {
 		}
 		switch {
 		case tool.Name == "ha_get_state":
-			if diff := cmp.Diff([]string{"HASS_TOKEN"}, tool.RequiresEnv); diff != "" || tool.Reason != "not built into this version" {
+			if diff := cmp.Diff([]string{"HASS_TOKEN"}, tool.RequiresEnv); diff != "" || tool.Reason != "outside of what trajgen is for" {
 				t.Errorf("%+v", tool)
 			}
 		case tool.Name == "read_file" && !tool.Available:
@@ -132,10 +132,10 @@ func TestListsSayWhatIsUnavailable(t *testing.T) {
 		}
 	}
 	if got := succeed(t, "tools", "call", "send_message", `{"text":"x"}`, "--sandbox", "local").out; !strings.Contains(got, `"status":"unavailable"`) ||
-		!strings.Contains(got, "not built into this version") {
+		!strings.Contains(got, "outside of what trajgen is for") {
 		t.Errorf("call: %s", got)
 	}
-	if got := trajgen(t, "tools", "schema", "send_message"); got.code != exitUsage || !strings.Contains(got.errOut, "not built into this version") {
+	if got := trajgen(t, "tools", "schema", "send_message"); got.code != exitUsage || !strings.Contains(got.errOut, "outside of what trajgen is for") {
 		t.Errorf("schema: exit code %d: %s", got.code, got.errOut)
 	}
 }
@@ -198,7 +198,7 @@ func TestRunFileOfTheBridge(t *testing.T) {
 		"tool_search: {max_search_limit: 51}":                 "from 1 to 50",
 		"tool_search: {search_default_limit: 30}":             "max_search_limit, which is 20",
 		"schema_quirks: [patern]":                             `did you mean "pattern"?`,
-		"toolsets: [messaging]":                               "send_message: not built into this version",
+		"toolsets: [messaging]":                               "send_message: outside of what trajgen is for",
 		"toolsets: [terminal], disabled_toolsets: [terminal]": "leave no tool",
 	} {
 		path := writeRunFile(t, "dataset: {path: bundled, max_tasks: 1}\nscripted: {policy: oracle}\nsandbox: {backend: local}\ntools: {"+text+"}\n")

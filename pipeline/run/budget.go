@@ -60,7 +60,11 @@ func (m *purse) openBudget(context.Context) error {
 		return err
 	}
 	names, paid := f.models(), f.Media.Paid()
-	all := append(f.agents(), names.Summary, names.User, names.Approver, names.Web, names.Vision)
+	inEpisode := append(f.agents(), names.Summary, names.Web, names.Vision) // the models in an episode's cost
+	for _, mixed := range f.MOA.All() {
+		inEpisode = append(inEpisode, mixed.Model)
+	}
+	all := append(slices.Clone(inEpisode), names.User, names.Approver)
 	for _, made := range paid {
 		all = append(all, made.Model)
 	}
@@ -78,7 +82,6 @@ func (m *purse) openBudget(context.Context) error {
 		}
 	}
 	var errs []error
-	inEpisode := append(f.agents(), names.Summary, names.Web, names.Vision) // the models in an episode's cost
 	for _, made := range paid {
 		inEpisode = append(inEpisode, made.Model)
 		if _, price, known := f.Budget.Prices.Find(made.Model); known && !made.In(price) {

@@ -22,6 +22,9 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 	for _, next := range f.Model.Fallbacks {
 		names = append(names, next.APIKeyEnv)
 	}
+	for _, m := range f.MOA.All() {
+		names = append(names, m.APIKeyEnv)
+	}
 	for _, name := range f.Model.HeaderEnv {
 		names = append(names, name)
 	}

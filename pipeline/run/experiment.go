@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
-	"trajgen/pipeline/model/gate"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -73,7 +71,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 	on := &opened{File: f, warnings: w, Logger: logger}
 	e := &Experiment{
 		opened: on,
-		models: models{opened: on, purse: purse{opened: on}, exchanges: exchanges{opened: on}, processors: gate.NewProcessors(gate.Machine{Processors: runtime.GOMAXPROCS(0), Backlog: backlog(), Now: time.Now})},
+		models: newModels(on),
 		draws:  draws{opened: on, byName: map[string]*drawn{}, fixed: map[string]error{}},
 	}
 	e.tasks = tasks{opened: on, draws: &e.draws, left: map[string]bool{}}
@@ -85,7 +83,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMedia, e.openLab, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMixture, e.openMedia, e.openLab, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first

@@ -49,8 +49,8 @@ func (e *Experiment) mediaView(ep *episode.Episode, view *web.View, ask rollout.
 }
 
 // price is what a usage costs at the price of the first of the names that has one; nil when that is not known.
-func (e *Experiment) price(u episode.Usage, names ...string) *float64 {
-	_, price, known := e.File.Budget.Prices.Find(names...)
+func (o *opened) price(u episode.Usage, names ...string) *float64 {
+	_, price, known := o.File.Budget.Prices.Find(names...)
 	if !known || !u.Reported {
 		return nil
 	}

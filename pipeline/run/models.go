@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
+	"time"
 
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
@@ -26,10 +28,16 @@ type models struct {
 	user       *model.Client                 // plays users; nil without a user_model
 	summary    *model.Client                 // writes summaries; nil without a summary_model
 	pages      *model.Client                 // summarises long pages; nil without a web.summary
+	mixed      []model.Model                 // of moa
 	sampling   episode.Sampling
 	outages    outages
 	processors *gate.Processors
 	Room       func() <-chan struct{} // when another episode may begin: those beyond the requests in flight need no memory yet
+}
+
+func newModels(on *opened) models {
+	machine := gate.Machine{Processors: runtime.GOMAXPROCS(0), Backlog: backlog(), Now: time.Now}
+	return models{opened: on, purse: purse{opened: on}, exchanges: exchanges{opened: on}, processors: gate.NewProcessors(machine)}
 }
 
 // openModel opens the client, and the embedded server in front of it when a policy plays.

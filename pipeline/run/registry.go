@@ -68,7 +68,7 @@ func NewRegistry(f File, more ...registry.Tool) (*registry.Registry, error) {
 	if reg, err = reg.WithToolsets(f.Tools.CustomToolsets); err != nil {
 		return nil, err
 	}
-	return reg.WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch), nil
+	return reg.WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch).Lacking(f.Lacking()), nil
 }
 
 // noQuirks is the value for a model that is known for quirks which this server does not have.

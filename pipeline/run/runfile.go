@@ -20,6 +20,7 @@ import (
 	"trajgen/tools/delegate"
 	"trajgen/tools/mcp"
 	"trajgen/tools/media"
+	"trajgen/tools/moa"
 	"trajgen/tools/rl"
 	"trajgen/tools/skills"
 	"trajgen/tools/twin"
@@ -51,6 +52,7 @@ type File struct {
 	Media      media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
 	Cron       cron.Settings           `yaml:"cron,omitempty" section:"Jobs that episodes schedule"`
 	RL         rl.Settings             `yaml:"rl,omitempty" section:"Trainings that episodes start"`
+	MOA        moa.Settings            `yaml:"moa,omitempty" section:"Models of mixture_of_agents"`
 	Model      model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
 	Sweep      Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
 	Requests   model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
@@ -85,7 +87,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Skills.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Skills.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.MOA.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(), f.Delegation.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}
@@ -126,6 +128,9 @@ func (f *File) checkModels() error {
 	refuse(scripted && f.Context.SummaryModel != "" && f.Context.SummaryBaseURL == "", "summary_model needs summary_base_url when a policy plays: the embedded server knows the agent's part alone")
 	refuse(scripted && f.Web.Summary.Model != "" && f.Web.Summary.BaseURL == "", "web.summary: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
 	refuse(scripted && f.Media.VisionModel != "" && f.Media.VisionBaseURL == "", "media: the vision model needs vision_base_url when a policy plays: the embedded server knows the agent's part alone")
+	for _, m := range f.MOA.All() {
+		refuse(scripted && m.BaseURL == "" && !f.NoUser, "moa: model %s needs base_url when a policy plays: the embedded server knows the agent's part alone", m.Model)
+	}
 	for _, name := range f.MCP.Enabled() {
 		s := f.MCP.Servers[name].Sampling
 		refuse(scripted && s != nil && (s.Model == "" || s.BaseURL == ""), "mcp server %s: sampling needs model and base_url when a policy plays: the embedded server knows the agent's part alone", name)

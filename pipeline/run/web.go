@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -51,6 +52,7 @@ func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollo
 	if e.lab != nil {
 		all = append(all, e.lab.View(ep.ID, ep.Attempt, rl.Ask(ask)))
 	}
+	all = append(all, e.beside(ep, ask)...)
 	if e.pages == nil {
 		return all
 	}
@@ -105,6 +107,12 @@ func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, err
 	if t := recorded.Play(id, 1); t != nil {
 		all = append(all, t)
 	}
+	asked := newModels(&opened{File: *f, Logger: slog.New(slog.DiscardHandler)})
+	if err := asked.openMixture(ctx); err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, asked.closers...)
+	all = append(all, asked.beside(&episode.Episode{ID: id, Attempt: 1}, askNow)...)
 	lab, err := f.lab() // whose trainings go on: the next call is about them
 	if lab != nil {
 		all = append(all, lab.View("", 0, nil))

@@ -22,6 +22,7 @@ const (
 	Approver = "approver"
 	Web      = "web"      // summarises pages
 	Vision   = "vision"   // looks at images and videos
+	Mixture  = "moa"      // answers with others, or makes one answer of theirs
 	MCP      = "mcp"      // a server outside of the sandbox
 	Sampling = "sampling" // answers what a server asks
 )
