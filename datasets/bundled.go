@@ -13,7 +13,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-//go:embed bundled/*.yaml bundled/guard.py bundled/research/*.yaml bundled/browser/*.yaml bundled/skills/*.yaml
+//go:embed bundled/*.yaml bundled/guard.py bundled/research/*.yaml bundled/browser/*.yaml bundled/skills/*.yaml bundled/home/*.yaml
 var bundled embed.FS
 
 // bundledRows reads the files of a bundled dataset, which is the folder of its name, in the order of their names.

@@ -18,6 +18,7 @@ const (
 	BundledResearch = "bundled/research" // questions about the bundled corpus
 	BundledBrowser  = "bundled/browser"  // tasks on the web sites that come along
 	BundledSkills   = "bundled/skills"   // tasks that the bundled skills are for
+	BundledHome     = "bundled/home"     // tasks in the home that comes along
 )
 
 // Options say how a dataset is read. The zero value reads all of it and stops at the first broken row.

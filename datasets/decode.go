@@ -31,6 +31,8 @@ var taskFields = keys[episode.Task]{
 	"allow":          field(asNames, func(t *episode.Task) *[]string { return &t.Allow }),
 	"sites":          field(asSites, func(t *episode.Task) *[]string { return &t.Sites }),
 	"mcp":            field(asNames, func(t *episode.Task) *[]string { return &t.MCP }),
+	"home":           field(asHome, func(t *episode.Task) *json.RawMessage { return &t.Home }),
+	"channels":       field(asChannels, func(t *episode.Task) *[]string { return &t.Channels }),
 	"resources":      object(resourceKeys, func(t *episode.Task) *episode.Resources { return &t.Resources }),
 	"toolsets":       field(asToolsets, func(t *episode.Task) *[]string { return &t.Toolsets }),
 	"distribution":   field(asPlain, func(t *episode.Task) *string { return &t.Distribution }),

@@ -73,7 +73,7 @@ func OpenAll(paths []string, options Options) (*Source, error) {
 func find(path string, options Options) (pieces []piece, card Card, err error) {
 	info, missing := os.Stat(path)
 	switch {
-	case path == Bundled || path == BundledResearch || path == BundledBrowser || path == BundledSkills:
+	case path == Bundled || path == BundledResearch || path == BundledBrowser || path == BundledSkills || path == BundledHome:
 		pieces = []piece{{
 			name: path, path: path, format: Bundled,
 			rows:   func(yield func(row) bool) error { return bundledRows(path, yield) },

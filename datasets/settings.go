@@ -9,7 +9,7 @@ import (
 
 // Settings are a dataset, and which of its tasks are played, as in the run file.
 type Settings struct {
-	Path        Paths              `yaml:"path" flag:"dataset" experiment:"always" help:"dataset: bundled, bundled/research (questions about the bundled corpus), bundled/browser (tasks on web sites that come along), bundled/skills (tasks that the bundled skills are for), a file (.jsonl, .json, .csv, .tsv, .parquet, .arrow or .yaml; text also packed as .gz, .zst or .bz2), a pattern such as 'data/*.jsonl.gz', or a directory; of several, in their order"`
+	Path        Paths              `yaml:"path" flag:"dataset" experiment:"always" help:"dataset: bundled, bundled/research (questions about the bundled corpus), bundled/browser (tasks on web sites that come along), bundled/skills (tasks that the bundled skills are for), bundled/home (tasks in a smart home that comes along), a file (.jsonl, .json, .csv, .tsv, .parquet, .arrow or .yaml; text also packed as .gz, .zst or .bz2), a pattern such as 'data/*.jsonl.gz', or a directory; of several, in their order"`
 	Map         string             `yaml:"map" experiment:"always" help:"mapping file that builds the task fields from foreign rows, or the name of one that comes along: humaneval, gsm8k"`
 	Shape       string             `yaml:"shape,omitempty" experiment:"given" help:"shape of the dataset's rows: swebench, verl, skyrl, hermes (ShareGPT conversations, too), chat (messages with the assistant's turns) or task (our own fields); without it, their columns show all but chat"`
 	Subset      string             `yaml:"subset,omitempty" experiment:"given" help:"subset of a dataset folder (a config of its README.md, or a directory of it), where it has several"`

@@ -8,6 +8,8 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
 	"trajgen/tools/cron"
+	"trajgen/tools/home/house"
+	"trajgen/tools/messages/outbox"
 	"trajgen/tools/web/sites"
 )
 
@@ -32,21 +34,55 @@ func readState(p *problems, check *episode.Check, at string, value json.RawMessa
 	}
 }
 
-// checkStates tries what is expected of sites with the states in which they begin: that finds misspelt names, and expressions
-// that are about something that the agent has to make first.
+// checkStates tries what is expected of sites, of the home and of messages with the states in which they begin: that finds misspelt
+// names, and expressions that are about something that the agent has to make first.
 func checkStates(p *problems, t *episode.Task) {
 	for _, check := range t.Verify {
-		if check.SiteState == nil {
+		var of, expect string
+		var state json.RawMessage
+		var err error
+		switch {
+		case check.SiteState != nil:
+			of, expect = "site_state: with the state in which the site begins", check.SiteState.Expect
+			state, err = firstState(t.Sites, check.SiteState.Site)
+		case check.HomeState != "":
+			of, expect = "home_state: with the state in which the home begins", check.HomeState
+			state, err = firstHome(t.Home)
+		case check.Outbox != "":
+			of, expect = "outbox: before anything is sent", check.Outbox
+			state, err = outbox.New(t.Channels).Outbox()
+		default:
 			continue
 		}
-		state, err := firstState(t.Sites, check.SiteState.Site)
 		if err == nil {
-			_, err = reward.Expect(check.SiteState.Expect, state)
+			_, err = reward.Expect(expect, state)
 		}
 		if err != nil {
-			p.addf("verify: site_state: with the state in which the site begins: %v", err)
+			p.addf("verify: %s: %v", of, err)
 		}
 	}
+}
+
+func asHome(value json.RawMessage) (json.RawMessage, error) {
+	value = structured(value)
+	_, err := house.Open(value)
+	return value, err
+}
+
+func asChannels(value json.RawMessage) ([]string, error) {
+	names, err := asNames(value)
+	if err == nil {
+		err = outbox.Check(names)
+	}
+	return names, err
+}
+
+func firstHome(what json.RawMessage) (json.RawMessage, error) {
+	h, err := house.Open(what)
+	if err != nil {
+		return nil, err
+	}
+	return h.Judged()
 }
 
 // firstState is the state in which a site of a task begins.

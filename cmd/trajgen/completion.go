@@ -25,7 +25,7 @@ type offer func(begun string) ([]string, cobra.ShellCompDirective)
 var offers = map[string]offer{
 	"run": runs, "vs": runs,
 	"to": only(export.Names), "distribution": orFiles(distributions.Names), "map": orFiles(datasets.Mappings),
-	"dataset": orFiles(words(datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser, datasets.BundledSkills)), "shape": only(func() []string { return slices.Sorted(maps.Keys(datasets.Shapes())) }),
+	"dataset": orFiles(words(datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser, datasets.BundledSkills, datasets.BundledHome)), "shape": only(func() []string { return slices.Sorted(maps.Keys(datasets.Shapes())) }),
 	"toolsets": only(toolsetNames), "disabled-toolsets": only(toolsetNames), "disable": only(toolsetNames),
 	"sandbox": only(sandbox.Names), "backend": only(sandbox.Names), "network": only(words("none", "loopback", "allowlist", "full")),
 	"isolation": only(words("strong", "user", "landlock", "none")), "policy": only(words("oracle", "noop", "noisy", "replay")),

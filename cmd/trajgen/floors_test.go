@@ -36,6 +36,8 @@ var floors = map[string]float64{
 	"tools/rl":                1.95,
 	"tools/skills":            1.9,
 	"tools/moa":               1.95,
+	"tools/home":              1.95,
+	"tools/messages":          1.95,
 	"tools/browser/page":      1.9,
 	"tools/browser/place":     1.9,
 	"tools/web":               1.9,
@@ -79,6 +81,8 @@ var floors = map[string]float64{
 	"sandbox/images":          0.5,
 	"sandbox/sandboxtest":     0.5,
 	"tools/web/sites":         0.5, // datasets knows their names
+	"tools/home/house":        0.5, // and with what these begin
+	"tools/messages/outbox":   0.5,
 	"pipeline/reward":         0.5,
 	"pipeline/model/gate":     0.5,
 	"pipeline/model/rawtext":  0.5,

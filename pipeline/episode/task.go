@@ -24,8 +24,10 @@ type Task struct {
 	Network string            `json:"network,omitempty"`
 	Allow   []string          `json:"allow,omitempty"` // targets of network allowlist; without any, the run's
 
-	Sites     []string  `json:"sites,omitempty"` // web sites that come with trajgen, as SITE or SITE:SEED
-	Resources Resources `json:"resources,omitzero"`
+	Sites     []string        `json:"sites,omitempty"`    // web sites that come with trajgen, as SITE or SITE:SEED
+	Home      json.RawMessage `json:"home,omitempty"`     // what differs in the home that comes along: entity → state, area, attributes
+	Channels  []string        `json:"channels,omitempty"` // where messages can be sent; without any, the usual ones
+	Resources Resources       `json:"resources,omitzero"`
 
 	// MCP names the MCP servers of the run that the task has, whatever is drawn; it has no others then.
 	MCP []string `json:"mcp,omitempty"`
@@ -50,7 +52,7 @@ type Task struct {
 // Files maps a path to its content. Text is a plain JSON string; bytes that are not UTF-8 are {"base64": "..."}.
 type Files map[string]File
 
-// Check is one way to judge an episode. Exactly one of Command, Exact, Number, Regex, SiteState is set; Tests are files for Command, which
+// Check is one way to judge an episode. Exactly one of Command, Exact, Number, Regex, SiteState, HomeState, Outbox is set; Tests are files for Command, which
 // runs after they were put in place.
 type Check struct {
 	Name    string  `json:"name,omitempty"`
@@ -69,6 +71,8 @@ type Check struct {
 	Regex     string  `json:"regex,omitempty"` // RE2, searched in the final answer
 
 	SiteState *SiteState `json:"site_state,omitempty"`
+	HomeState string     `json:"home_state,omitempty"` // an expression over what the home holds, like SiteState.Expect
+	Outbox    string     `json:"outbox,omitempty"`     // an expression over the messages that were sent
 }
 
 // SiteState is what a check expects of a web site of the task.

@@ -29,6 +29,8 @@ type Subject struct {
 	Apart bool
 	// State returns what a web site of the task holds, as a JSON object; nil where there are none.
 	State func(ctx context.Context, site string) (json.RawMessage, error)
+	// Home and Outbox return what the episode's home holds, and what was sent from it, likewise.
+	Home, Outbox func() (json.RawMessage, error)
 }
 
 // Broken means that a verifier could not reach a verdict: the episode has no reward, which is not the same as zero.
@@ -77,6 +79,8 @@ var kinds = map[string]kind{
 	"number":      number,
 	"regex":       regex,
 	"site_state":  siteState,
+	"home_state":  held("home_state", func(c *episode.Check) *string { return &c.HomeState }, func(s Subject) getState { return s.Home }),
+	"outbox":      held("outbox", func(c *episode.Check) *string { return &c.Outbox }, func(s Subject) getState { return s.Outbox }),
 }
 
 // Kinds lists the kinds of checks, sorted.

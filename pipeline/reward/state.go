@@ -30,12 +30,41 @@ func verifyState(ctx context.Context, check episode.Check, subject Subject) (jud
 	case err != nil:
 		return judgement{}, &Broken{Class: "state", Message: fmt.Sprintf("state of site %s: %v", check.SiteState.Site, err)}
 	}
-	value, err := Expect(check.SiteState.Expect, state)
+	return expected(check.SiteState.Expect, state, "site "+check.SiteState.Site)
+}
+
+// getState returns what something of the episode holds, as a JSON object.
+type getState func() (json.RawMessage, error)
+
+// held judges what one thing of the episode holds by the expression in a field of the check.
+func held(name string, field func(*episode.Check) *string, of func(Subject) getState) kind {
+	return kind{
+		keys: []string{name}, given: func(check episode.Check) bool { return *field(&check) != "" },
+		read: func(check *episode.Check, _ string, value Value) (err error) {
+			*field(check), err = value.Text()
+			return err
+		},
+		verify: func(_ context.Context, check episode.Check, subject Subject) (judgement, error) {
+			get := of(subject)
+			if get == nil {
+				return judgement{}, &Broken{Class: "state", Message: "this episode has nothing that " + name + " could judge"}
+			}
+			state, err := get()
+			if err != nil {
+				return judgement{}, &Broken{Class: "state", Message: fmt.Sprintf("%s: %v", name, err)}
+			}
+			return expected(*field(&check), state, name)
+		},
+	}
+}
+
+// expected is the verdict of an expression.
+func expected(expression string, state json.RawMessage, where string) (judgement, error) {
+	value, err := Expect(expression, state)
 	if err != nil {
 		return judgement{}, &Broken{Class: "spec", Message: "verify: " + err.Error()}
 	}
-	return judgement{value: value, detail: fmt.Sprintf("%s is %v for site %s", clip(check.SiteState.Expect), value,
-		check.SiteState.Site)}, nil
+	return judgement{value: value, detail: fmt.Sprintf("%s is %v for %s", clip(expression), value, where)}, nil
 }
 
 // Expect evaluates an expression of github.com/expr-lang/expr over a state, which is a JSON object. It is true, which is 1, or

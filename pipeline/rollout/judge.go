@@ -16,6 +16,15 @@ type stateful interface {
 	State(ctx context.Context, site string) (json.RawMessage, error)
 }
 
+// homely and sending are what have a home and messages for it.
+type homely interface {
+	HomeState() (json.RawMessage, error)
+}
+
+type sending interface {
+	Sent() (json.RawMessage, error)
+}
+
 // judge gives the episode its reward while the sandbox still stands. Without a verifier there is none.
 func (a *attempt) judge(ctx context.Context) error {
 	if len(a.task.Verify) == 0 {
@@ -27,6 +36,12 @@ func (a *attempt) judge(ctx context.Context) error {
 	}
 	if sites, ok := registry.Service[stateful](a.session); ok {
 		subject.State = sites.State
+	}
+	if home, ok := registry.Service[homely](a.session); ok {
+		subject.Home = home.HomeState
+	}
+	if messages, ok := registry.Service[sending](a.session); ok {
+		subject.Outbox = messages.Sent
 	}
 	rewards, mean, err := reward.Verify(ctx, a.task.Verify, subject)
 	a.ep.Phases.Verify = a.Now().Sub(began)

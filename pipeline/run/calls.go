@@ -32,7 +32,8 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 		names = append(names, tool.RequiresEnv...)
 	}
 	names = append(append(names, f.Web.KeyEnvs()...), f.Browser.Elsewhere().Variable())
-	names = append(names, f.Media.KeyEnvs()...)
+	names = append(append(names, f.Media.KeyEnvs()...), f.Home.Variable())
+	names = append(names, f.Messages.Variables()...)
 	names = append(names, f.MCP.Variables()...)
 	names = append(names, f.RL.KeyEnvs()...)
 	for _, plugin := range f.Tools.Plugins {

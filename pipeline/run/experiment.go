@@ -23,7 +23,9 @@ import (
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/browser"
+	"trajgen/tools/home"
 	"trajgen/tools/mcp"
+	"trajgen/tools/messages"
 	"trajgen/tools/plugin"
 	"trajgen/tools/rl"
 	"trajgen/tools/skills"
@@ -40,6 +42,8 @@ type Experiment struct {
 	tasks
 	makers
 	web      *web.Web
+	messages *messages.Messenger
+	home     *home.Home
 	browsers browser.Shared
 	prompts  rollout.Prompts // the contents of the section's files
 	commands *tools.CommandPolicy
@@ -83,7 +87,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMixture, e.openMedia, e.openLab, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMixture, e.openHome, e.openMessages, e.openMedia, e.openLab, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first

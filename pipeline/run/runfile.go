@@ -18,8 +18,10 @@ import (
 	"trajgen/tools/browser"
 	"trajgen/tools/cron"
 	"trajgen/tools/delegate"
+	"trajgen/tools/home"
 	"trajgen/tools/mcp"
 	"trajgen/tools/media"
+	"trajgen/tools/messages"
 	"trajgen/tools/moa"
 	"trajgen/tools/rl"
 	"trajgen/tools/skills"
@@ -52,6 +54,8 @@ type File struct {
 	Media      media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
 	Cron       cron.Settings           `yaml:"cron,omitempty" section:"Jobs that episodes schedule"`
 	RL         rl.Settings             `yaml:"rl,omitempty" section:"Trainings that episodes start"`
+	Home       home.Settings           `yaml:"home,omitempty" section:"The smart home that tools act on"`
+	Messages   messages.Settings       `yaml:"messages,omitempty" section:"Where messages go"`
 	MOA        moa.Settings            `yaml:"moa,omitempty" section:"Models of mixture_of_agents"`
 	Model      model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
 	Sweep      Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
@@ -87,7 +91,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Skills.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.MOA.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Skills.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.Home.Validate(), f.Messages.Validate(), f.MOA.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(), f.Delegation.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}
@@ -101,10 +105,26 @@ func (f *File) Validate() error {
 	if strings.ContainsAny(f.Name, `/\\`) || f.Name == ".." {
 		bad("name %q is a single name, without slashes; --out takes a path", f.Name)
 	}
+	if f.Home.Live() && !f.NoUser {
+		f.once("home", bad)
+	}
+	if f.Messages.Live() && !f.NoUser {
+		f.once("messages", bad)
+	}
 	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
 		bad("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens)
 	}
 	return inOrder(problems)
+}
+
+// once refuses what would let a section act twice outside of the machine.
+func (f *File) once(section string, bad func(string, ...any)) {
+	if !f.Play.DurableTurns {
+		bad("%s: what leaves this machine must not happen twice: say play: {durable_turns: true}, so that an episode that is resumed knows what it did", section)
+	}
+	if f.Tape.Replay != "" {
+		bad("%s: a replay would do again what was done: leave the section out", section)
+	}
 }
 
 // checkModels says which models do not go together.

@@ -16,7 +16,9 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/home"
 	"trajgen/tools/media"
+	"trajgen/tools/messages"
 	"trajgen/tools/rl"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
@@ -52,7 +54,8 @@ func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollo
 	if e.lab != nil {
 		all = append(all, e.lab.View(ep.ID, ep.Attempt, rl.Ask(ask)))
 	}
-	all = append(all, e.beside(ep, ask)...)
+	all = append(append(all, e.beside(ep, ask)...), e.home.View(task.Home, home.Ask(ask)),
+		e.messages.View(fmt.Sprintf("%s/%d", ep.ID, ep.Attempt), task.Channels, messages.Ask(ask)))
 	if e.pages == nil {
 		return all
 	}
@@ -113,6 +116,17 @@ func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, err
 	}
 	closers = append(closers, asked.closers...)
 	all = append(all, asked.beside(&episode.Episode{ID: id, Attempt: 1}, askNow)...)
+	lives, err := home.Open(home.Config{Settings: f.Home, Getenv: os.Getenv, Now: time.Now})
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, lives.Close)
+	sends, err := messages.Open(messages.Config{Settings: f.Messages, Getenv: os.Getenv, Now: time.Now})
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, sends.Close)
+	all = append(all, lives.View(nil, askNow), sends.View(id, nil, askNow))
 	lab, err := f.lab() // whose trainings go on: the next call is about them
 	if lab != nil {
 		all = append(all, lab.View("", 0, nil))

@@ -23,6 +23,8 @@ const (
 	Web      = "web"      // summarises pages
 	Vision   = "vision"   // looks at images and videos
 	Mixture  = "moa"      // answers with others, or makes one answer of theirs
+	Home     = "home"     // a smart home that is outside
+	Message  = "message"  // who takes messages
 	MCP      = "mcp"      // a server outside of the sandbox
 	Sampling = "sampling" // answers what a server asks
 )
