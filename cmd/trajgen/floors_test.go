@@ -38,6 +38,7 @@ var floors = map[string]float64{
 	"tools/moa":               1.95,
 	"tools/home":              1.95,
 	"tools/messages":          1.95,
+	"tools/skills/hub":        1.95,
 	"tools/browser/page":      1.9,
 	"tools/browser/place":     1.9,
 	"tools/web":               1.9,

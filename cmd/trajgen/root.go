@@ -99,7 +99,7 @@ Exit codes:
 	section("See what came out", takesRun(newReport(std)), newDiff(std))
 	section("Use the episodes", takesRun(newExport(std)), takesRun(newCompress(std)), newMerge(std))
 	section("Trust a run directory", takesRun(newVerify(std)), takesRun(newRepair(std)))
-	section("Tools and what episodes may use", newTools(std), newToolsets(std), newDistributions(std), newCorpus(std), newMCP(std), newSites(std), newTape(std), newTwin(std), newCommand(std))
+	section("Tools and what episodes may use", newTools(std), newToolsets(std), newDistributions(std), newSkills(std), newCorpus(std), newMCP(std), newSites(std), newTape(std), newTwin(std), newCommand(std))
 	section("Sandboxes and this machine", newSandbox(std), newImage(std), newDoctor(std), newServeModel(std))
 	complete(root)
 	return root

@@ -52,6 +52,7 @@ type Report struct {
 	Sweep []SweepGroup `json:"sweep"` // of the model's settings; empty when all episodes had the same
 	Groups
 	Calls
+	Skills
 
 	// Drift says how many episodes can be trained on by their token ids; null when none were asked for and no server gave any.
 	Drift *DriftStats `json:"token_drift"`

@@ -21,6 +21,7 @@ type Builder struct {
 	sweep     sweeps
 	groups    groupTallies
 	calls     callTallies
+	skills    skillTallies
 	drift     driftTally
 	spending  spending
 	subagents subagentTally
@@ -120,6 +121,7 @@ func (b *Builder) Add(ep *episode.Episode) {
 	b.groups.add(ep)
 	for each := range ep.Tree() {
 		b.calls.add(each)
+		b.skills.add(each)
 	}
 	b.drift.add(ep)
 	b.spending.add(ep)
@@ -142,7 +144,7 @@ func (b *Builder) Finish() *Report {
 	return &Report{
 		Schema: episode.SchemaVersion, Origin: b.meta.Origin, Span: b.clock.span,
 		Episodes: b.episodes(), Outcomes: outcomeCounts(b.outcomes), Verdicts: b.tasks.list(), Tasks: b.tasks.summary(),
-		Sweep: b.sweep.list(), Groups: b.groups.list(), Calls: b.calls.list(), Drift: b.drift.stats(b.meta.TokenIDs),
+		Sweep: b.sweep.list(), Groups: b.groups.list(), Calls: b.calls.list(), Skills: b.skills.list(), Drift: b.drift.stats(b.meta.TokenIDs),
 		Turns: b.turns.spread(), Stops: b.stops.byCount(), Spending: b.spending.sum(), Subagents: b.subagents.list(),
 		Time: b.clock.timing(b.meta.Wall, cmp.Or(b.meta.Played, b.present)), Mishaps: b.mishaps.list(),
 	}

@@ -209,6 +209,8 @@ func (r *Report) tables() []table {
 		groupTable("toolsets", r.Toolsets),
 		groupTable("tags", r.Tags),
 		groupTable("difficulty", r.Difficulties),
+		groupTable("with and without skills", r.Draw),
+		r.skillTable(),
 		r.toolTable(),
 		r.faultTable(),
 	)

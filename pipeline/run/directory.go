@@ -14,6 +14,7 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/model/record"
+	"trajgen/tools/skills"
 )
 
 // OutDir is the run directory.
@@ -79,6 +80,9 @@ func follow(f *File, dir string) {
 	for i := range f.Dataset.Path {
 		paths = append(paths, &f.Dataset.Path[i])
 	}
+	for i := range f.Skills.Dirs {
+		paths = append(paths, &f.Skills.Dirs[i])
+	}
 	for _, plugin := range f.Tools.Plugins {
 		for i := range plugin.Files {
 			paths = append(paths, &plugin.Files[i])
@@ -89,7 +93,7 @@ func follow(f *File, dir string) {
 			paths = append(paths, &server.Files[i])
 		}
 	}
-	names := slices.Concat([]string{"", datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser, datasets.BundledSkills}, datasets.Mappings(), distributions.Names())
+	names := slices.Concat([]string{"", skills.HubDir, datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser, datasets.BundledSkills, datasets.BundledHome}, datasets.Mappings(), distributions.Names())
 	for _, path := range paths {
 		if filepath.IsAbs(*path) || slices.Contains(names, *path) {
 			continue

@@ -11,6 +11,7 @@ import (
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/skills"
+	"trajgen/tools/skills/hub"
 )
 
 // SkillsHub is the folder that trajgen skills install keeps skills in.
@@ -20,17 +21,25 @@ func SkillsHub() string { return filepath.Join(StateDir(), "skills") }
 func OpenSkills(settings skills.Settings, warn func(string)) (_ *skills.Set, err error) {
 	var sources []skills.Source
 	for _, dir := range settings.Dirs {
-		source := skills.Source{Name: dir, Trust: skills.Trusted}
-		switch dir {
-		case skills.BundledDir:
-			source.Files, source.Trust = skills.Bundled(), skills.Builtin
-		default:
-			files, closer, err := skills.OpenFolder(dir)
-			if err != nil {
-				return nil, fmt.Errorf("skills: %w", err)
-			}
-			defer closer()
-			source.Files = files
+		if dir == skills.BundledDir {
+			sources = append(sources, skills.Source{Name: dir, Files: skills.Bundled(), Trust: skills.Builtin})
+			continue
+		}
+		if dir == skills.HubDir {
+			dir = SkillsHub()
+		}
+		files, closer, err := skills.OpenFolder(dir)
+		if err != nil {
+			return nil, fmt.Errorf("skills: %w", err)
+		}
+		defer closer()
+		source := skills.Source{Name: dir, Files: files, Trust: skills.Trusted}
+		lock, err := (&hub.Hub{Dir: dir}).Lock()
+		if err != nil {
+			return nil, fmt.Errorf("skills: %w", err)
+		}
+		if len(lock.Skills) > 0 { // a hub, of which nothing else is used than what was judged
+			source.Check = lock.Check
 		}
 		sources = append(sources, source)
 	}

@@ -1,0 +1,178 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"trajgen/tools/skills"
+	"trajgen/tools/web/guard"
+)
+
+// Sources are where skills come from:
+//
+//	./folder, ./skill.zip, ./skill.tar.gz           on this machine
+//	https://example.org/skill.zip, .../SKILL.md     an archive, or a skill that is one file
+//	git+https://example.org/repo.git@tag            a repository
+//	github:owner/repo/folder@tag                    a folder of one on GitHub
+//	well-known:https://example.org                  what a site offers below /.well-known/skills
+//
+// Where there is more than one skill, #path or #name says which.
+type Sources struct {
+	Guard  *guard.Guard
+	GitHub string // the API; "" is GitHub's own
+}
+
+// trustedOwners are the owners of repositories whose skills are trusted.
+var trustedOwners = []string{"openai", "anthropics", "huggingface", "nvidia"}
+
+// Fetch fetches the files of a skill, and says how far its source is trusted.
+func (s Sources) Fetch(ctx context.Context, source string) (files *skills.Collector, trust string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	place, which, _ := strings.Cut(source, "#")
+	scheme, rest, _ := strings.Cut(place, ":")
+	trust = skills.Community
+	switch {
+	case strings.HasPrefix(place, "git+"):
+		files, err = s.git(ctx, strings.TrimPrefix(place, "git+"), which)
+	case scheme == "github":
+		owner, _, _ := strings.Cut(rest, "/")
+		if slices.Contains(trustedOwners, strings.ToLower(owner)) {
+			trust = skills.Trusted
+		}
+		files, err = s.github(ctx, rest)
+	case scheme == "well-known":
+		files, err = s.wellKnown(ctx, rest, which)
+	case scheme == "http" || scheme == "https":
+		files, err = s.direct(ctx, place, which)
+	default:
+		files, err = local(place, which)
+	}
+	return files, trust, err
+}
+
+// local reads a folder or an archive of this machine.
+func local(name, which string) (*skills.Collector, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return folder(filepath.Join(name, filepath.FromSlash(which)))
+	}
+	if info.Size() > maxArchive {
+		return nil, fmt.Errorf("it has more than %d MB", maxArchive>>20)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return unpack(name, data, which)
+}
+
+// folder reads the skill in a folder.
+func folder(dir string) (*skills.Collector, error) {
+	files, closer, err := skills.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer closer()
+	skill, err := skills.ReadFolder(files, ".", false)
+	if errors.Is(err, fs.ErrNotExist) || err != nil && skill == nil && !hasManual(files) {
+		return nil, fmt.Errorf("there is no %s in it (%w); #path says where the skill lies", skills.Manual, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &skills.Collector{}
+	for _, name := range skill.Paths() {
+		if err := c.Add(name, 0o644, int64(len(skill.Files[name])), opened(skill.Files[name])); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func hasManual(files fs.FS) bool {
+	_, err := fs.Stat(files, skills.Manual)
+	return err == nil
+}
+
+func opened(data []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(string(data))), nil }
+}
+
+// direct reads an archive, or a skill that is one file, from a URL.
+func (s Sources) direct(ctx context.Context, address, which string) (*skills.Collector, error) {
+	data, err := s.get(ctx, address, maxArchive)
+	if err != nil {
+		return nil, err
+	}
+	if archived(address) {
+		return unpack(address, data, which)
+	}
+	c := &skills.Collector{}
+	return c, c.Add(skills.Manual, 0o644, int64(len(data)), opened(data))
+}
+
+// get fetches what a URL leads to, past the guard, which judges redirects, too.
+func (s Sources) get(ctx context.Context, address string, most int64) ([]byte, error) {
+	u, err := s.Guard.Check(address)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "trajgen-skills")
+	transport := s.Guard.Transport()
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		last := via[len(via)-1].URL
+		if len(via) > 5 || last.Scheme == "https" && req.URL.Scheme != "https" {
+			return fmt.Errorf("it is redirected too often, or from https to %s", req.URL.Scheme)
+		}
+		_, err := s.Guard.Follow(last, req.URL.String())
+		return err
+	}}
+	answer, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: the server says %s", u.Redacted(), answer.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s has more than %d kB", u.Redacted(), most>>10)
+	}
+	return data, err
+}
+
+// getFile fetches a file of a skill.
+func (s Sources) getFile(ctx context.Context, c *skills.Collector, name, address string, size int64) error {
+	return c.Add(name, 0o644, size, func() (io.ReadCloser, error) {
+		data, err := s.get(ctx, address, skills.MaxFile)
+		if err != nil {
+			return nil, err
+		}
+		return opened(data)()
+	})
+}
+
+// within is the part of a path below a folder.
+func within(name, dir string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path.Clean(name), dir), "/")
+}
