@@ -39,6 +39,7 @@ type skillViewResult struct {
 	Tags         []string            `json:"tags"`
 	Related      []string            `json:"related_skills"`
 	AllowedTools []string            `json:"allowed_tools,omitempty"`
+	LackingTools []string            `json:"missing_tools,omitempty"` // of those, what the episode does not have
 	Content      string              `json:"content"`
 	Path         string              `json:"path"`
 	Dir          string              `json:"skill_dir"`
@@ -75,6 +76,11 @@ func skillView(ctx context.Context, env *registry.Env, args skillViewArgs) (any,
 	}
 	if result.Content, err = expandSkill(ctx, env, s.Body, dir, view.Shell()); err != nil {
 		return nil, err
+	}
+	for _, tool := range s.AllowedTools {
+		if name, _, _ := strings.Cut(tool, "("); !env.Session.Toolset().Has(name) {
+			result.LackingTools = append(result.LackingTools, name)
+		}
 	}
 	for _, name := range s.Paths() {
 		if name != skills.Manual {

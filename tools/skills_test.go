@@ -26,7 +26,7 @@ func skillFile(name, description, body string, more ...string) *fstest.MapFile {
 // someSkills are a run's.
 func someSkills() fstest.MapFS {
 	return fstest.MapFS{
-		"pdf/SKILL.md":            skillFile("pdf", "Reads PDF files.", "Run ${SKILL_DIR}/scripts/text.sh FILE.", "metadata: {tags: [files], related_skills: [csv]}", "required_environment_variables: [PDF_KEY, HAVE]"),
+		"pdf/SKILL.md":            skillFile("pdf", "Reads PDF files.", "Run ${SKILL_DIR}/scripts/text.sh FILE.", "metadata: {tags: [files], related_skills: [csv]}", "required_environment_variables: [PDF_KEY, HAVE]", "allowed-tools: terminal Bash(git:*) web_search"),
 		"pdf/scripts/text.sh":     {Data: []byte("#!/bin/sh\necho \"text of $1\"\n")},
 		"pdf/references/api.md":   {Data: []byte("# API\n")},
 		"pdf/assets/logo.bin":     {Data: []byte("\x00\x01")},
@@ -99,7 +99,7 @@ func TestSkillsListAndView(t *testing.T) {
 	got := e.ok("skill_view", args{"name": "pdf"})
 	dir := got["skill_dir"].(string)
 	if got["content"] != "Run "+dir+"/scripts/text.sh FILE." || got["readiness_status"] != "setup_needed" ||
-		fmt.Sprint(got["missing_required_environment_variables"], got["tags"], got["related_skills"]) != "[PDF_KEY] [files] [csv]" {
+		fmt.Sprint(got["missing_required_environment_variables"], got["tags"], got["related_skills"], got["missing_tools"]) != "[PDF_KEY] [files] [csv] [Bash web_search]" {
 		t.Errorf("skill_view: %v", got)
 	}
 	if text := e.ok("terminal", args{"command": dir + "/scripts/text.sh a.pdf"})["output"]; text != "text of a.pdf" {

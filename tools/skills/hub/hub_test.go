@@ -138,7 +138,9 @@ func TestSources(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, place := range []string{"/.well-known/skills/pdf/", "/raw/"} {
-		mux.HandleFunc(place, func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(files[strings.TrimPrefix(r.URL.Path, place)])) })
+		mux.HandleFunc(place, func(w http.ResponseWriter, r *http.Request) {
+			w.Write([]byte(files[strings.TrimPrefix(r.URL.Path, place)]))
+		})
 	}
 	mux.HandleFunc("/.well-known/skills/index.json", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"skills":[{"name":"csv"},{"name":"pdf","description":"x","files":["SKILL.md","scripts/text.sh","references/a b.md"]}]}`)
