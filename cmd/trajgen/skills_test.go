@@ -156,3 +156,35 @@ func TestSkillsLacking(t *testing.T) {
 		t.Errorf("tools call: %s", cut(lines))
 	}
 }
+
+// TestSkillsBesideASetup holds that samples which share what a task's setup made differ in their skills, and that an agent's own
+// skill is in its row alone.
+func TestSkillsBesideASetup(t *testing.T) {
+	dir := t.TempDir()
+	dataset, out := filepath.Join(dir, "tasks.jsonl"), filepath.Join(dir, "out")
+	create := `{"action":"create","name":"own","content":"---\nname: own\ndescription: Mine.\n---\nDo.\n"}`
+	task := `{"id":"a","prompt":"x","setup":"echo made > a","verify":{"exact":"done"},"gold":[` +
+		`{"tool_calls":[{"name":"terminal","arguments":{"command":"cat a; ls /opt/skills 2>/dev/null | wc -l"}}]},` +
+		`{"tool_calls":[{"name":"skill_manage","arguments":` + create + `}]},{"content":"done"}]}`
+	if err := os.WriteFile(dataset, []byte(task), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "run", "--dataset", dataset, "--skills", "bundled", "--skills-mode", "draw", "--samples", "8", "--policy", "oracle", "--quiet", "--out", out)
+	modes, forked := map[string]int{}, 0
+	for _, ep := range episodes(t, out) {
+		modes[ep.Skills.Mode]++
+		want, written := `"made\n6"`, 1
+		if ep.Skills.Mode == "without" {
+			want, written = `"made\n0"`, 0
+		}
+		if !strings.Contains(ep.Calls[0].Result, want) || len(ep.Skills.Written) != written {
+			t.Errorf("sample %d, %s skills: %s, written %v", ep.Key.Sample, ep.Skills.Mode, ep.Calls[0].Result, ep.Skills.Written)
+		}
+		if ep.Sandbox.Forked {
+			forked++
+		}
+	}
+	if modes["with"] < 2 || modes["without"] < 2 || forked < 2 {
+		t.Errorf("modes %v, %d sandboxes are forks", modes, forked)
+	}
+}
