@@ -94,7 +94,9 @@ func (t *touches) add(name string, run bool) {
 	if s == nil || s.Files[file] == nil {
 		return
 	}
-	e := episode.SkillEvent{Kind: episode.SkillFile, Skill: s.Name, File: file, Digest: s.FileDigest(file), Bytes: int64(len(s.Files[file]))}
+	e := episode.SkillEvent{
+		Kind: episode.SkillFile, Skill: s.Name, File: file, Digest: s.FileDigest(file), Bytes: int64(len(s.Files[file])),
+	}
 	if file == skills.Manual {
 		e.Kind = episode.SkillViewed
 		e.File, e.Digest, e.Bytes = "", s.Digest(), int64(s.Size())
@@ -107,7 +109,8 @@ func (t *touches) add(name string, run bool) {
 }
 
 // launcher is a program that runs another one, or a script.
-var launcher = regexp.MustCompile(`^(env|exec|time|nice|nohup|timeout|sudo|xargs|source|\.|(ba|da|z)?sh|python[\d.]*|node|perl|ruby|awk|sqlite3|jq|make)$`)
+var launcher = regexp.MustCompile(`^(env|exec|time|nice|nohup|timeout|sudo|xargs|source|\.|(ba|da|z)?sh|python[\d.]*|node|perl|` +
+	`ruby|awk|sqlite3|jq|make)$`)
 
 // shell reads a command line: what it runs, and what it names.
 func (t *touches) shell(line, dir string) {

@@ -136,7 +136,9 @@ func (c *skillChange) patch() (any, error) {
 	if !ok {
 		return nil, refuse("binary_file", "%s is not a text file", name)
 	}
-	found, err := findReplacement(file, patchArgs{Path: name, OldString: c.args.OldString, NewString: c.args.NewString, ReplaceAll: c.args.ReplaceAll})
+	found, err := findReplacement(file, patchArgs{
+		Path: name, OldString: c.args.OldString, NewString: c.args.NewString, ReplaceAll: c.args.ReplaceAll,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +156,8 @@ func (c *skillChange) writeFile() (any, error) {
 	case c.args.File == nil:
 		return nil, refuse("missing_argument", "write_file needs file_path and file_content")
 	case len(*c.args.File) > maxSkillFile:
-		return nil, refuse("too_large", "file_content has %s bytes, over the limit of %s", thousands(len(*c.args.File)), thousands(maxSkillFile))
+		return nil, refuse("too_large", "file_content has %s bytes, over the limit of %s",
+			thousands(len(*c.args.File)), thousands(maxSkillFile))
 	}
 	if err := c.allowed(name); err != nil {
 		return nil, err
@@ -163,8 +166,8 @@ func (c *skillChange) writeFile() (any, error) {
 	if err != nil {
 		return nil, refuse("invalid_skill", "%v", err)
 	}
-	if len(made.Files) > skills.MaxFiles || made.Size() > maxSkillFile+skills.MaxSize {
-		return nil, refuse("too_large", "the skill would have more than %d files or %d kB", skills.MaxFiles, (maxSkillFile+skills.MaxSize)>>10)
+	if most := maxSkillFile + skills.MaxSize; len(made.Files) > skills.MaxFiles || made.Size() > most {
+		return nil, refuse("too_large", "the skill would have more than %d files or %d kB", skills.MaxFiles, most>>10)
 	}
 	return c.keep(episode.SkillPatched, made, name, "")
 }
@@ -195,8 +198,10 @@ var skillFolders = []string{"references", "templates", "scripts", "assets"}
 
 func (c *skillChange) allowed(name string) error {
 	folder, rest, _ := strings.Cut(name, "/")
-	if !fs.ValidPath(name) || strings.ContainsAny(name, "\x00\\%:") || len(name) > maxEventName || rest == "" || !slices.Contains(skillFolders, folder) {
-		return refuse("invalid_path", "file_path is a path in one of the folders %s, such as references/api.md", strings.Join(skillFolders, ", "))
+	strange := !fs.ValidPath(name) || strings.ContainsAny(name, "\x00\\%:") || len(name) > maxEventName
+	if strange || rest == "" || !slices.Contains(skillFolders, folder) {
+		return refuse("invalid_path", "file_path is a path in one of the folders %s, such as references/api.md",
+			strings.Join(skillFolders, ", "))
 	}
 	return nil
 }

@@ -152,7 +152,8 @@ func expandSkill(ctx context.Context, env *registry.Env, text, dir string, shell
 		limited, cancel := context.WithTimeout(ctx, skillCommandTime)
 		defer cancel()
 		var ran sandbox.Result
-		if ran, err = sandbox.Run(limited, box, sandbox.Command{Args: []string{"bash", "-c", command}, Dir: dir}, sandbox.RunOptions{Merge: true}); err != nil {
+		shell := sandbox.Command{Args: []string{"bash", "-c", command}, Dir: dir}
+		if ran, err = sandbox.Run(limited, box, shell, sandbox.RunOptions{Merge: true}); err != nil {
 			return fmt.Sprintf("[the command did not run: %v]", err)
 		}
 		return strings.TrimSpace(episode.Head(strings.ToValidUTF8(string(ran.Stdout.Bytes()), "\uFFFD"), maxSkillOutput))

@@ -121,8 +121,8 @@ func (b *Builder) Add(ep *episode.Episode) {
 	b.groups.add(ep)
 	for each := range ep.Tree() {
 		b.calls.add(each)
-		b.skills.add(each)
 	}
+	b.skills.add(ep)
 	b.drift.add(ep)
 	b.spending.add(ep)
 	b.subagents.add(ep, &b.spending)

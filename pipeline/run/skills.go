@@ -83,7 +83,8 @@ func skillsView(set *skills.Set, config skills.ViewConfig) rollout.Skills {
 }
 
 // CallSkills are the skills of calls outside of a run: those of the run file, or else those that come along.
-func (f *File) CallSkills(ctx context.Context, box sandbox.Sandbox, isolation map[string]string, set *registry.Toolset, warn func(string)) (tools.Skills, error) {
+func (f *File) CallSkills(ctx context.Context, box sandbox.Sandbox, isolation map[string]string, set *registry.Toolset,
+	warn func(string)) (tools.Skills, error) {
 	settings := f.Skills
 	if !settings.Given() {
 		settings.Dirs = []string{skills.BundledDir}

@@ -164,7 +164,8 @@ func readings(text string) []reading {
 }
 
 func printable(data []byte) bool {
-	return len(data) > 0 && utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
+	hidden := func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
+	return len(data) > 0 && utf8.Valid(data) && !bytes.ContainsFunc(data, hidden)
 }
 
 // quotes says whether a match in a text for people is an example that the text warns of: it stands in quotes, and words of warning

@@ -29,10 +29,15 @@ type Skill struct {
 	Body     string // of SKILL.md, below the front matter
 	Warnings []string
 	Files    episode.Files // by path in the folder, SKILL.md among them
+
+	digest string
 }
 
 // Digest identifies the files.
-func (s *Skill) Digest() string {
+func (s *Skill) Digest() string { return s.digest }
+
+// sum makes the digest, once: each episode has it in its events.
+func (s *Skill) sum() string {
 	sum := sha256.New()
 	for _, path := range s.Paths() {
 		fmt.Fprintf(sum, "%d %s %d\n", len(path), path, len(s.Files[path]))
@@ -87,6 +92,7 @@ func New(folder string, files episode.Files, strict bool) (*Skill, error) {
 		return nil, err
 	}
 	s.Files = files
+	s.digest = s.sum()
 	return s, nil
 }
 

@@ -62,7 +62,9 @@ func (s *Set) View(config ViewConfig) *View {
 	if s == nil || len(s.skills) == 0 {
 		return nil
 	}
-	v := &View{set: s, vars: config.Env, trace: episode.Skills{Mode: s.settings.Mode}, own: map[string]bool{}, dirs: map[string]string{}}
+	v := &View{
+		set: s, vars: config.Env, trace: episode.Skills{Mode: s.settings.Mode}, own: map[string]bool{}, dirs: map[string]string{},
+	}
 	if config.Isolation["files"] == "own" {
 		v.root = Root
 	}
@@ -105,8 +107,8 @@ func (v *View) Begin(toolsets []string) string {
 	if len(v.skills) == 0 {
 		return ""
 	}
-	const intro = "You have skills: folders of instructions, and scripts, for particular kinds of work. Before you begin, see whether " +
-		"one fits the task, and read it with skill_view.\n"
+	const intro = "You have skills: folders of instructions, and scripts, for particular kinds of work. Before you begin, " +
+		"see whether one fits the task, and read it with skill_view.\n"
 	var list strings.Builder
 	categories := map[string]int{}
 	for _, s := range v.skills {

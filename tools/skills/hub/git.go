@@ -43,16 +43,17 @@ func (s Sources) git(ctx context.Context, address, which string) (*skills.Collec
 	defer os.RemoveAll(dir)
 	clone := filepath.Join(dir, "repository")
 	args := []string{
-		"-c", "protocol.allow=never", "-c", "protocol." + allow + ".allow=always", "-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false",
-		"-c", "http.followRedirects=false", "-c", "credential.helper=", "clone", "--quiet", "--depth=1", "--no-tags", "--single-branch",
+		"-c", "protocol.allow=never", "-c", "protocol." + allow + ".allow=always", "-c", "core.hooksPath=/dev/null",
+		"-c", "core.symlinks=false", "-c", "http.followRedirects=false", "-c", "credential.helper=",
+		"clone", "--quiet", "--depth=1", "--no-tags", "--single-branch",
 	}
 	if ref != "" {
 		args = append(args, "--branch", ref)
 	}
 	cmd := exec.CommandContext(ctx, "git", append(args, "--", address, clone)...)
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
-		"GIT_LFS_SKIP_SMUDGE=1",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_LFS_SKIP_SMUDGE=1",
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("git clone: %w: %s", err, chars.First(strings.TrimSpace(string(out)), 500, "…"))

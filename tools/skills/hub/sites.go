@@ -86,7 +86,8 @@ func (s Sources) github(ctx context.Context, place string) (*skills.Collector, e
 		if i == maxFolders {
 			return nil, fmt.Errorf("there are more than %d folders", maxFolders)
 		}
-		address := fmt.Sprintf("%s/repos/%s/%s/contents/%s", api, url.PathEscape(parts[0]), url.PathEscape(parts[1]), (&url.URL{Path: folders[i]}).EscapedPath())
+		address := fmt.Sprintf("%s/repos/%s/%s/contents/%s", api, url.PathEscape(parts[0]), url.PathEscape(parts[1]),
+			(&url.URL{Path: folders[i]}).EscapedPath())
 		if ref != "" {
 			address += "?ref=" + url.QueryEscape(ref)
 		}
