@@ -13,7 +13,9 @@ import (
 const rlToolset = "rl"
 
 // rlTool adds a tool that trains. It runs the operator's programs and files on the runner's machine, never in the sandbox.
-func rlTool[A any](name, description string, limit time.Duration, do func(ctx context.Context, env *registry.Env, view *rl.View, args A) (any, error)) {
+func rlTool[A any](name, description string, limit time.Duration,
+	do func(ctx context.Context, env *registry.Env, view *rl.View, args A) (any, error),
+) {
 	d := registry.Definition{Name: name, Toolset: rlToolset, NoSandbox: true, Runner: true, Description: description, Timeout: limit}
 	add(registry.Define(d, func(ctx context.Context, env *registry.Env, args A) (any, error) {
 		view, ok := registry.Service[*rl.View](env.Session)
@@ -106,7 +108,8 @@ func init() {
 		func(ctx context.Context, env *registry.Env, v *rl.View, _ rlNone) (any, error) {
 			look, err := v.Start(ctx)
 			env.Source = look
-			return rlStarted{look.ID, look.Status, look.Environment, look.Config, "Follow it with rl_check_status, and stop it with rl_stop_training."}, err
+			const message = "Follow it with rl_check_status, and stop it with rl_stop_training."
+			return rlStarted{look.ID, look.Status, look.Environment, look.Config, message}, err
 		})
 	rlTool("rl_check_status", "Tells how a training run does. It tells that once in a while, and how long to wait when it is asked too early.", 0,
 		func(_ context.Context, env *registry.Env, v *rl.View, args rlRun) (any, error) {
@@ -145,7 +148,9 @@ func init() {
 			env.Source = struct {
 				Asked []episode.Inquiry `json:"asked"`
 			}{trial.Asked}
-			return map[string]any{"results": trial.Tried, "num_steps": args.Steps, "group_size": args.Group, "summary": summaryOf(trial.Tried)}, err
+			return map[string]any{
+				"results": trial.Tried, "num_steps": args.Steps, "group_size": args.Group, "summary": summaryOf(trial.Tried),
+			}, err
 		})
 }
 

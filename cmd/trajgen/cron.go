@@ -35,7 +35,8 @@ put forward, and one that comes twice counts the first time.`,
   trajgen cron daemon`,
 	}
 	var store string
-	cmd.PersistentFlags().StringVar(&store, "store", "", "directory of the jobs and of what they write (default trajgen/cron in $XDG_STATE_HOME or ~/.local/state)")
+	cmd.PersistentFlags().StringVar(&store, "store", "",
+		"directory of the jobs and of what they write (default trajgen/cron in $XDG_STATE_HOME or ~/.local/state)")
 	open := func() (*cron.Store, error) {
 		dir, err := cronDir(store)
 		if err != nil {
@@ -45,7 +46,9 @@ put forward, and one that comes twice counts the first time.`,
 	}
 	return group(cmd, newCronAdd(std, open), newCronList(std, open), newCronRun(std, open),
 		newCronChange(std, open, "pause", "Keep a job from running until it is resumed", (*cron.Table).Pause),
-		newCronChange(std, open, "resume", "Let a paused job run again", func(t *cron.Table, ref string) (cron.Job, error) { return t.Resume(ref, time.Now()) }),
+		newCronChange(std, open, "resume", "Let a paused job run again", func(t *cron.Table, ref string) (cron.Job, error) {
+			return t.Resume(ref, time.Now())
+		}),
 		newCronChange(std, open, "remove", "Forget a job", (*cron.Table).Remove),
 		newCronDaemon(std, open))
 }

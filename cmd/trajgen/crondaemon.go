@@ -79,7 +79,8 @@ func cronProcesses(ctx context.Context, store *cron.Store) (asked context.Contex
 		case <-asked.Done():
 		}
 	}()
-	runner = &cron.Processes{Store: store, Hurry: hurry, Work: func(tick cron.Tick) (cron.Work, error) { return promptWork(store, tick) }}
+	work := func(tick cron.Tick) (cron.Work, error) { return promptWork(store, tick) }
+	runner = &cron.Processes{Store: store, Hurry: hurry.Done(), Work: work}
 	return asked, runner, func() { cancel(); restore() }
 }
 

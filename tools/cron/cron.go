@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Variable is in the environment of all that a job starts: the job's name. What finds it makes no jobs, as they would make others.
+// Variable is in the environment of all that a job starts: the job's name. What finds it makes no jobs, which would make others.
 const Variable = "TRAJGEN_CRON_JOB"
 
 // TickVariable is the time for which a job was started, which need not be now.
@@ -153,12 +153,14 @@ func (t *Table) check(j *Job) error {
 		}
 	}
 	length := utf8.RuneCountInString
-	bad(length(j.Name) > maxName || strings.ContainsFunc(j.Name, func(r rune) bool { return r < ' ' }), "name: want one line of at most %d characters", maxName)
+	control := strings.ContainsFunc(j.Name, func(r rune) bool { return r < ' ' })
+	bad(length(j.Name) > maxName || control, "name: want one line of at most %d characters", maxName)
 	bad(length(j.Prompt) > MaxPrompt, "prompt has over %d characters", MaxPrompt)
 	bad(j.Repeat < 0, "repeat is %d; want how often it runs, or 0 for no end", j.Repeat)
 	bad(j.Deliver != "" && !target.MatchString(j.Deliver), "deliver is %q; want local, or a place such as telegram:CHAT", j.Deliver)
 	bad(j.Workdir != "" && !path.IsAbs(j.Workdir), "workdir %q is not an absolute path", j.Workdir)
-	bad(j.Script != "" && !isScript(j.Script), "script %q: want the path of a .py or .sh file below the folder scripts, without ..", j.Script)
+	bad(j.Script != "" && !isScript(j.Script),
+		"script %q: want the path of a .py or .sh file below the folder scripts, without ..", j.Script)
 	bad(j.NoAgent && j.Script == "", "no_agent runs a script alone: give script")
 	bad(!j.NoAgent && j.Prompt == "" && len(j.Skills) == 0 && len(j.Command) == 0, "it does nothing: give a prompt")
 	for _, length := range []string{j.Grace, j.Timeout} {

@@ -125,7 +125,8 @@ func (d *Daemon) start(ctx context.Context, tick Tick) {
 	d.running.Go(func() {
 		ended := d.Runner.Run(ctx, tick)
 		err := d.Store.Update(func(t *Table) error { t.End(tick.Job.ID, ended); return nil })
-		d.Logger.Info("job ended", "job", tick.Job.Name, "tick", tick.At, "status", ended.Status, "exit", ended.Exit, "error", ended.Error)
+		d.Logger.Info("job ended", "job", tick.Job.Name, "tick", tick.At, "status", ended.Status, "exit", ended.Exit,
+			"error", ended.Error)
 		d.mu.Lock()
 		delete(d.begun, tick.Job.ID)
 		d.mu.Unlock()

@@ -130,7 +130,7 @@ func TestClockJump(t *testing.T) {
 }
 
 func processes(t *testing.T, store *cron.Store) *cron.Processes {
-	return &cron.Processes{Store: store, Hurry: t.Context(), Work: func(tick cron.Tick) (cron.Work, error) {
+	return &cron.Processes{Store: store, Hurry: t.Context().Done(), Work: func(tick cron.Tick) (cron.Work, error) {
 		return cron.Work{Args: []string{"echo", "played", tick.Job.Prompt}}, nil
 	}}
 }

@@ -21,9 +21,9 @@ const (
 // wrongClock is how far ahead of the clock the last tick may be. One further ahead comes from a clock that was wrong.
 const wrongClock = time.Hour
 
-// Claim takes up to room jobs that are due, and moves each to its next time: when it returns, they count as begun. Of several times
-// that have passed only the last is seen, and that one is missed if it is later than the job's grace. busy says that a job's last
-// run is still going on.
+// Claim takes up to room jobs that are due, and moves each to its next time: when it returns, they count as begun. Of several
+// times that have passed only the last is seen, and that one is missed if it is later than the job's grace. busy says that a job's
+// last run is still going on.
 func (t *Table) Claim(now time.Time, room int, busy func(id string) bool) (due []Tick, passed []Tick) {
 	var open []*Job
 	for i := range t.Jobs {

@@ -27,8 +27,8 @@ type Processes struct {
 	Store *Store
 	// Work makes the work of a tick that is not a command.
 	Work func(tick Tick) (Work, error)
-	// Hurry ends what does not end when it is asked to.
-	Hurry context.Context
+	// Hurry is closed to end what does not end when it is asked to.
+	Hurry <-chan struct{}
 }
 
 // killAfter is how long a process has to end.
@@ -108,7 +108,7 @@ func about(tick Tick) []string {
 	return []string{Variable + "=" + tick.Job.Name, TickVariable + "=" + tick.At.Format(time.RFC3339)}
 }
 
-// wait waits for a process. It ends one whose time is up, or that goes on when Hurry ends.
+// wait waits for a process. It ends one whose time is up, or that goes on when Hurry is closed.
 func (p *Processes) wait(ctx context.Context, cmd *exec.Cmd, job Job) string {
 	ended := make(chan struct{})
 	go func() {
@@ -116,7 +116,7 @@ func (p *Processes) wait(ctx context.Context, cmd *exec.Cmd, job Job) string {
 		close(ended)
 	}()
 	signal := func(s syscall.Signal) { _ = syscall.Kill(-cmd.Process.Pid, s) }
-	stop, hurry, status := ctx.Done(), p.Hurry.Done(), OK
+	stop, hurry, status := ctx.Done(), p.Hurry, OK
 	var late, kill <-chan time.Time
 	if limit, _ := duration(job.Timeout); limit > 0 { // which was checked
 		late = time.After(limit)

@@ -24,7 +24,8 @@ type Schedule struct {
 }
 
 // Forms are the schedules that Parse reads, for messages.
-const Forms = `30m, 2h or 1d (once, after that time), "every 2h", five fields as in a crontab ("0 9 * * 1-5"), or a time ("2026-11-30T09:00")`
+const Forms = `30m, 2h or 1d (once, after that time), "every 2h", five fields as in a crontab ("0 9 * * 1-5"), ` +
+	`or a time ("2026-11-30T09:00")`
 
 var (
 	delay   = regexp.MustCompile(`^(\d{1,6}) ?(m|min|mins|minutes?|h|hrs?|hours?|d|days?)$`)

@@ -38,7 +38,8 @@ func (s *Store) Read() (t Table, err error) {
 	for i := range t.Jobs {
 		j := &t.Jobs[i]
 		if _, wrong := j.parse(); wrong != nil || (j.State == Scheduled) != (j.Next != nil) {
-			err = errors.Join(err, fmt.Errorf("job %s has no time: %w", j.ID, cmp.Or(wrong, errors.New("next_run_at does not go with its state"))))
+			wrong = cmp.Or(wrong, errors.New("next_run_at does not go with its state"))
+			err = errors.Join(err, fmt.Errorf("job %s has no time: %w", j.ID, wrong))
 		}
 	}
 	if err != nil {

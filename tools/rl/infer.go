@@ -100,8 +100,8 @@ func (l *Lab) try(ctx context.Context, e Environment, named string, steps, group
 	}
 	defer os.RemoveAll(dir)
 	args := []string{
-		"run", "--dataset", e.Dataset, "--model", m.Name, "--base-url", m.BaseURL, "--max-tasks", strconv.Itoa(steps), "--samples", strconv.Itoa(group),
-		"--out", filepath.Join(dir, "run"), "--quiet", "--json",
+		"run", "--dataset", e.Dataset, "--model", m.Name, "--base-url", m.BaseURL, "--max-tasks", strconv.Itoa(steps),
+		"--samples", strconv.Itoa(group), "--out", filepath.Join(dir, "run"), "--quiet", "--json",
 	}
 	if e.RunFile != "" {
 		args = append(args, "-f", e.RunFile)
@@ -133,7 +133,8 @@ func (l *Lab) try(ctx context.Context, e Environment, named string, steps, group
 	if tried.Failed != "" {
 		return tried, nil, nil
 	}
-	tried.Steps, tried.Judged, tried.Errors, tried.Reward = got.Episodes.Tasks, got.Episodes.Judged, got.Episodes.Errors, got.Reward.Mean
+	tried.Steps, tried.Judged, tried.Errors = got.Episodes.Tasks, got.Episodes.Judged, got.Episodes.Errors
+	tried.Reward = got.Reward.Mean
 	if tried.Judged > 0 {
 		solved := 0
 		for _, count := range got.Outcomes {
@@ -146,7 +147,8 @@ func (l *Lab) try(ctx context.Context, e Environment, named string, steps, group
 	usage := got.Tokens.Usage
 	usage.Reported = got.Tokens.Unreported == 0
 	return tried, []episode.Inquiry{{
-		Role: role, Asked: m.Name, Model: m.Name, Text: blobs.Digest([]byte(strings.Join(args[:11], " "))), Usage: &usage, CostUSD: got.Cost.USD,
+		Role: role, Asked: m.Name, Model: m.Name, Text: blobs.Digest([]byte(strings.Join(args[:11], " "))),
+		Usage: &usage, CostUSD: got.Cost.USD,
 	}}, nil
 }
 

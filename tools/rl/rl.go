@@ -1,7 +1,8 @@
-// Package rl trains models for agents: a training is a program of the operator, which is started with a configuration and a dataset.
+// Package rl trains models for agents: a training is a program of the operator, which is started with a configuration and a
+// dataset.
 //
-// The programs run on the runner's machine. Each training has a directory, in which everything stands that is known of it, so that
-// a runner which is started anew finds those of an earlier one, dead or alive.
+// The programs run on the runner's machine. Each training has a directory, in which everything stands that is known of it, so
+// that a runner which is started anew finds those of an earlier one, dead or alive.
 //
 // # The trainer
 //
@@ -14,8 +15,8 @@
 //	TRAJGEN_RL_PROGRAM   trajgen itself
 //	TRAJGEN_RL_TRAINING  its directory
 //
-// All numbers of a line are metrics; step, reward_mean, percent_correct and eval_percent_correct are what agents know. It has ended
-// well when it ends with 0. To stop it, it and all that it has started get a SIGTERM, and ten seconds later a SIGKILL.
+// All numbers of a line are metrics; step, reward_mean, percent_correct and eval_percent_correct are what agents know. It has
+// ended well when it ends with 0. To stop it, it and all that it has started get a SIGTERM, and ten seconds later a SIGKILL.
 package rl
 
 import (
@@ -165,8 +166,9 @@ func (v *View) Environments() []EnvironmentInfo {
 func (v *View) Select(environment string) error {
 	s := v.lab.cfg.Settings
 	if _, ok := s.Environments[environment]; !ok {
-		f := registry.Failf("unknown_environment", "there is no environment %q%s", environment, registry.DidYouMean(environment, sorted(s.Environments)))
-		f.Extra = map[string]any{"available": append([]string{}, sorted(s.Environments)...)}
+		have := append([]string{}, sorted(s.Environments)...)
+		f := registry.Failf("unknown_environment", "there is no environment %q%s", environment, registry.DidYouMean(environment, have))
+		f.Extra = map[string]any{"available": have}
 		return f
 	}
 	v.mu.Lock()

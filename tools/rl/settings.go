@@ -92,20 +92,24 @@ func (s Settings) Validate() error {
 	for _, each := range sorted(s.Environments) {
 		bad(s.Environments[each].Dataset == "", "environment %s has no dataset", each)
 	}
-	bad(len(s.Environments) > 0 && (len(s.Trainer.Command) == 0 || s.Trainer.Command[0] == ""), "trainer has no command: want [PROGRAM, ARGUMENT, ...]")
-	bad(s.Trainer.Ready.Timeout < 0 || s.Trainer.Ready.Timeout > mostReady, "trainer.ready.timeout is %s; up to %s", s.Trainer.Ready.Timeout, mostReady)
+	bad(len(s.Environments) > 0 && (len(s.Trainer.Command) == 0 || s.Trainer.Command[0] == ""),
+		"trainer has no command: want [PROGRAM, ARGUMENT, ...]")
+	limit := s.Trainer.Ready.Timeout
+	bad(limit < 0 || limit > mostReady, "trainer.ready.timeout is %s; up to %s", limit, mostReady)
 	_, err := regexp.Compile(s.Trainer.Ready.Log)
 	bad(err != nil, "trainer.ready.log: %v", err)
 	for _, each := range sorted(s.Trainer.Env) {
 		bad(!sandbox.IsVariable(each), "trainer.env: %q is not a name of a variable", each)
-		bad(secrets.Named(each), "trainer.env: %s looks like a secret, and what is under env is written to run.json: put its name under env_from", each)
+		bad(secrets.Named(each), "trainer.env: %s looks like a secret, and what is under env is written to run.json: "+
+			"put its name under env_from", each)
 	}
 	for _, each := range s.Trainer.EnvFrom {
 		bad(!sandbox.IsVariable(each), "trainer.env_from: %q is not a name of a variable", each)
 	}
 	for _, each := range sorted(s.Fields) {
 		f := s.Fields[each]
-		bad(!slices.Contains([]string{"int", "number", "text", "bool"}, f.Type), "field %s has the type %q; want int, number, text or bool", each, f.Type)
+		bad(!slices.Contains([]string{"int", "number", "text", "bool"}, f.Type),
+			"field %s has the type %q; want int, number, text or bool", each, f.Type)
 		_, err := f.value(f.Default)
 		bad(err != nil, "field %s: default: %v", each, err)
 		_, both := s.Locked[each]
