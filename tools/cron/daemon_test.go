@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -105,18 +106,19 @@ func TestDaemon(t *testing.T) {
 // TestClockJump puts the clock forward and back while the daemon waits: it notices, and runs each time once.
 func TestClockJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var jump time.Duration
+		var jump atomic.Int64 // nanoseconds
 		start := time.Now()
 		store := newStore(t, start, cron.Job{Name: "a", Schedule: "every 1h", Prompt: "1s"})
 		runner := &sleeper{}
-		daemon := cron.Daemon{Store: store, Runner: runner, AtOnce: 1, Now: func() time.Time { return time.Now().Add(jump) }, Logger: silent}
+		daemon := cron.Daemon{Store: store, Runner: runner, AtOnce: 1, Logger: silent}
+		daemon.Now = func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- daemon.Run(ctx) }()
 		for _, move := range []time.Duration{0, 50 * time.Minute, -50 * time.Minute} {
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			jump += move
+			jump.Add(int64(move))
 		}
 		time.Sleep(3 * time.Hour)
 		cancel()
