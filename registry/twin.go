@@ -18,8 +18,8 @@ type Twin interface {
 	Begin(call TwinCall) TwinAnswer
 }
 
-// TwinAnswer gives the answer to a call, by live or without. The arguments are those that the tool gets, as a hook may have changed
-// them. Live calls the tool; its error is no answer, but the end of the episode, a lost sandbox or a bug, and is passed on.
+// TwinAnswer gives the answer to a call, by live or without. The arguments are those that the tool gets, as a hook may have
+// changed them. Live calls the tool; its error is no answer, but the end of the episode, a lost sandbox or a bug, and is passed on.
 type TwinAnswer func(arguments json.RawMessage, live func() (Answer, error)) (Answer, error)
 
 // TwinCall is a call of a tool that answers from outside. Like an Answer, it has no secrets: results show their names instead.

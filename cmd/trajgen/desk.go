@@ -53,7 +53,8 @@ func (o callOptions) begin(ctx context.Context, box *toolbox, id string, policy 
 	if box.file.Tools.Guardrails != rollout.GuardOff {
 		guard = registry.NewGuardrails()
 	}
-	services, closeServices, err := run.Services(ctx, &box.file, func() (sandbox.Backend, error) { return box.backend() }, id, o.sites)
+	backend := func() (sandbox.Backend, error) { return box.backend() }
+	services, closeServices, err := run.Services(ctx, &box.file, backend, id, o.sites)
 	if err != nil {
 		return nil, usage(err)
 	}

@@ -40,10 +40,10 @@ func newMCPServe(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Serve tools over MCP, each session in a sandbox of its own",
-		Long: `Offers tools to any program that speaks MCP, with the descriptions, the validation and the sandboxes that episodes have. On
-standard input and output it serves one session, which ends with the input. With --http it serves many, each in a sandbox of
-its own, at http://ADDRESS/mcp: to clients that send the token, and until they end the session or are idle. A sandbox is opened
-at the first call of a session, and gone at its end, however that comes.`,
+		Long: `Offers tools to any program that speaks MCP, with the descriptions, the validation and the sandboxes that episodes have.
+On standard input and output it serves one session, which ends with the input. With --http it serves many, each in a sandbox
+of its own, at http://ADDRESS/mcp: to clients that send the token, and until they end the session or are idle. A sandbox is
+opened at the first call of a session, and gone at its end, however that comes.`,
 		Example: `  trajgen mcp serve --toolsets terminal,file --workspace .
   trajgen mcp serve --http 127.0.0.1:8500 --out calls/
   trajgen mcp serve -f run.yaml --toolsets web,code_execution`,
@@ -64,12 +64,16 @@ at the first call of a session, and gone at its end, however that comes.`,
 	flags.StringVar(&opts.workspace, "workspace", "", "folder that is copied into each sandbox as the working directory")
 	flags.StringVar(&opts.image, "image", "", "image that sandboxes begin with (default: as in the run file)")
 	flags.StringSliceVar(&opts.sites, "site", nil, "web site that comes along, as a task names it (trajgen sites list)")
-	flags.StringVar(&opts.policy, "command-policy", "", "shell commands that could do harm: enforce, record or off (default with local and ssh: refused; elsewhere record)")
-	flags.StringVar(&opts.addr, "http", "", "address of this machine to serve HTTP at, such as 127.0.0.1:8500; port 0 takes a free one")
-	flags.StringVar(&opts.tokenEnv, "token-env", "TRAJGEN_MCP_TOKEN", "with --http: variable that has the token; without one, a token is made and printed")
+	flags.StringVar(&opts.policy, "command-policy", "",
+		"shell commands that could do harm: enforce, record or off (default with local and ssh: refused; elsewhere record)")
+	flags.StringVar(&opts.addr, "http", "",
+		"address of this machine to serve HTTP at, such as 127.0.0.1:8500; port 0 takes a free one")
+	flags.StringVar(&opts.tokenEnv, "token-env", "TRAJGEN_MCP_TOKEN",
+		"with --http: variable that has the token; without one, a token is made and printed")
 	flags.DurationVar(&opts.idle, "idle", 30*time.Minute, "with --http: how long a session may be idle before it is ended")
 	flags.IntVar(&opts.sessions, "sessions", 64, "with --http: sessions at once")
-	flags.StringVar(&opts.out, "out", "", "directory that gets a file for each session, with a line for each call as tools call prints it")
+	flags.StringVar(&opts.out, "out", "",
+		"directory that gets a file for each session, with a line for each call as tools call prints it")
 	return cmd
 }
 
@@ -80,7 +84,8 @@ func (o serveOptions) check() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	bad(o.source.web.Mode == web.Record || o.source.twin.Mode == twin.Record, "--web record and --twin record need a run, which keeps the recording")
+	bad(o.source.web.Mode == web.Record || o.source.twin.Mode == twin.Record,
+		"--web record and --twin record need a run, which keeps the recording")
 	bad(o.idle <= 0, "--idle is %s; over 0", o.idle)
 	bad(o.sessions < 1, "--sessions is %d; at least 1", o.sessions)
 	if o.addr != "" {

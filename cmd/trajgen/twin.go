@@ -19,8 +19,8 @@ import (
 func newTwin(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "twin", Short: "Say what a recording of tools has, and which calls it can answer",
-		Long: `A run with --twin record keeps what tools answered from outside of the sandbox: the web, plugins. These commands say what such a
-recording has and how far it answers further runs.`,
+		Long: `A run with --twin record keeps what tools answered from outside of the sandbox: the web, plugins. These commands say what
+such a recording has and how far it answers further runs.`,
 	}
 	return group(cmd, newTwinInfo(std), newTwinReport(std))
 }
@@ -51,7 +51,8 @@ func newTwinInfo(std stdio) *cobra.Command {
 			if asJSON {
 				return writeJSON(std.out, info)
 			}
-			fmt.Fprintf(std.out, "%d calls of %d episodes; %.1f MB on the disk\ndigest: %s\n", info.Calls, info.Episodes, float64(info.Disk)/1e6, info.Digest)
+			fmt.Fprintf(std.out, "%d calls of %d episodes; %.1f MB on the disk\ndigest: %s\n",
+				info.Calls, info.Episodes, float64(info.Disk)/1e6, info.Digest)
 			if len(info.Answers) > 0 {
 				fmt.Fprintf(std.out, "answers for: %s\n", strings.Join(info.Answers, ", "))
 			}
@@ -86,8 +87,9 @@ func newTwinReport(std stdio) *cobra.Command {
 it could answer, of a run that was played without it. With --recording alone: which of its own calls it could answer from other
 episodes than the one that made them, which is what it is worth for further ones.
 
-Kinds of misses: new_tool, where the recording has none of the tool; other_digest, where the tool had another schema or another
-plugin was behind it; new_arguments; new_history, where the same call came after other ones that may have changed something.`,
+Kinds of misses: new_tool, where the recording has none of the tool; other_digest, where the tool had another schema or
+another plugin was behind it; new_arguments; new_history, where the same call came after other ones that may have changed
+something.`,
 		Example: `  trajgen twin report --run runs/replayed
   trajgen twin report --recording runs/recorded --against runs/live --json`,
 		Args: cobra.NoArgs,

@@ -98,7 +98,8 @@ func New(c Config) *Server {
 		s.mcp.AddResource(&mcp.Resource{
 			URI: PromptURI, Name: "prompt", MIMEType: "text/plain", Description: "What the task asks for.",
 		}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: PromptURI, MIMEType: "text/plain", Text: c.Prompt}}}, nil
+			text := &mcp.ResourceContents{URI: PromptURI, MIMEType: "text/plain", Text: c.Prompt}
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{text}}, nil
 		})
 	}
 	return s

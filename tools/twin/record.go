@@ -135,8 +135,8 @@ func body(from contents, k *kept) (json.RawMessage, error) {
 	return text, nil
 }
 
-// describe keeps what those who answer say of themselves, unless the recording has it. Others than it has are refused, as calls of
-// both would stand side by side.
+// describe keeps what those who answer say of themselves, unless the recording has it. Others than it has are refused, as calls
+// of both would stand side by side.
 func (r *Recorder) describe(descriptions map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(descriptions)) {
 		text := bytes.TrimSpace(descriptions[name])

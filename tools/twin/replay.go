@@ -58,7 +58,9 @@ var misses = map[string]string{
 
 // OpenTape opens the recording in a directory. Its end may be half-written, and then lacks what was being written.
 func OpenTape(dir string) (*Tape, error) {
-	t := &Tape{about: map[string]int64{}, exactly: map[hash][]int32{}, loosely: map[hash][]int32{}, digests: map[string]map[string]bool{}}
+	t := &Tape{
+		about: map[string]int64{}, exactly: map[hash][]int32{}, loosely: map[hash][]int32{}, digests: map[string]map[string]bool{},
+	}
 	last := map[string]*attempt{}
 	var sums [][sha256.Size]byte
 	var err error

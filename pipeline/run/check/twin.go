@@ -34,8 +34,8 @@ func Twinned(ctx context.Context, dir string) (twin.Tally, error) {
 	return tally, nil
 }
 
-// TwinAgainst counts which calls of a run the recording in another one could answer. The calls go through the dispatch again, where
-// the recording alone answers.
+// TwinAgainst counts which calls of a run the recording in another one could answer. The calls go through the dispatch again,
+// where the recording alone answers.
 func TwinAgainst(ctx context.Context, recording, dir string) (_ twin.Tally, err error) {
 	m, reader, err := run.OpenFinished(dir)
 	if err != nil {
