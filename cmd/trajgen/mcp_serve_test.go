@@ -251,7 +251,7 @@ func TestMCPServeHTTP(t *testing.T) {
 	if err != nil || len(kept) != 20 {
 		t.Errorf("%d files of sessions, %v", len(kept), err)
 	}
-	again, err := connect() // there is room now, as soon as the server has taken leave of one
+	again, err := connect() // there is room as soon as the server has taken leave of one
 	for range 100 {
 		if err == nil {
 			break

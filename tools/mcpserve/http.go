@@ -4,7 +4,6 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -47,5 +46,13 @@ func foreign(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
-// sessions is how many sessions there are, also without a desk.
-func (s *Server) sessions() int { return len(slices.Collect(s.mcp.Sessions())) }
+// sessions is how many sessions there are, also without a desk. What a client asks before it begins one is a session, too, until it
+// is answered.
+func (s *Server) sessions() (begun int) {
+	for session := range s.mcp.Sessions() {
+		if session.InitializeParams() != nil {
+			begun++
+		}
+	}
+	return begun
+}
