@@ -53,8 +53,11 @@ func (o callOptions) begin(ctx context.Context, box *toolbox, id string, policy 
 	if box.file.Tools.Guardrails != rollout.GuardOff {
 		guard = registry.NewGuardrails()
 	}
-	backend := func() (sandbox.Backend, error) { return box.backend() }
-	services, closeServices, err := run.Services(ctx, &box.file, backend, id, o.sites)
+	backend, sites := func() (sandbox.Backend, error) { return box.backend() }, o.sites
+	if o.task != nil {
+		sites = o.task.Sites
+	}
+	services, closeServices, err := run.Services(ctx, &box.file, backend, id, sites)
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -109,7 +112,10 @@ func (o callOptions) openSandbox(ctx context.Context, box *toolbox, id string) (
 		spec.Allow = nil
 	}
 	spec.ID, spec.Image = id, cmp.Or(o.image, spec.Image)
-	if spec.Image != "" || o.source.path != "" {
+	if o.task != nil {
+		spec = rollout.SpecOf(o.task, spec)
+	}
+	if spec.Image != "" || o.source.path != "" || o.task != nil {
 		if err := backend.Offers(spec.Network, spec.Image); err != nil {
 			return nil, usage(err)
 		}
@@ -120,6 +126,11 @@ func (o callOptions) openSandbox(ctx context.Context, box *toolbox, id string) (
 	}
 	if err := folder.put(ctx, sb); err != nil {
 		return nil, errors.Join(fmt.Errorf("copy %s into the sandbox: %w", o.workspace, err), sb.Close())
+	}
+	if o.task != nil {
+		if err := rollout.Furnish(ctx, o.task, sb); err != nil {
+			return nil, errors.Join(err, sb.Close())
+		}
 	}
 	return sb, nil
 }

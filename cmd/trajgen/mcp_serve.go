@@ -33,6 +33,8 @@ type serveOptions struct {
 	addr, tokenEnv, out string
 	idle                time.Duration
 	sessions            int
+
+	taskID, dataset, mapping string
 }
 
 func newMCPServe(std stdio) *cobra.Command {
@@ -46,10 +48,14 @@ of its own, at http://ADDRESS/mcp: to clients that send the token, and until the
 opened at the first call of a session, and gone at its end, however that comes.`,
 		Example: `  trajgen mcp serve --toolsets terminal,file --workspace .
   trajgen mcp serve --http 127.0.0.1:8500 --out calls/
-  trajgen mcp serve -f run.yaml --toolsets web,code_execution`,
+  trajgen mcp serve -f run.yaml --toolsets web,code_execution
+  trajgen mcp serve --task log-warnings --dataset bundled --out calls/`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := opts.check(); err != nil {
+				return usage(err)
+			}
+			if opts.task, err = opts.findTask(cmd.Context()); err != nil {
 				return usage(err)
 			}
 			return opts.source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
@@ -72,6 +78,10 @@ opened at the first call of a session, and gone at its end, however that comes.`
 		"with --http: variable that has the token; without one, a token is made and printed")
 	flags.DurationVar(&opts.idle, "idle", 30*time.Minute, "with --http: how long a session may be idle before it is ended")
 	flags.IntVar(&opts.sessions, "sessions", 64, "with --http: sessions at once")
+	flags.StringVar(&opts.taskID, "task", "",
+		"task that each session is about: its files are in the sandbox, its prompt is a resource, and the end is judged")
+	flags.StringVar(&opts.dataset, "dataset", "", "with --task: the dataset that has it")
+	flags.StringVar(&opts.mapping, "map", "", "with --task: mapping file of the dataset")
 	flags.StringVar(&opts.out, "out", "",
 		"directory that gets a file for each session, with a line for each call as tools call prints it")
 	return cmd
@@ -86,6 +96,9 @@ func (o serveOptions) check() error {
 	}
 	bad(o.source.web.Mode == web.Record || o.source.twin.Mode == twin.Record,
 		"--web record and --twin record need a run, which keeps the recording")
+	bad(o.taskID == "" && o.dataset+o.mapping != "" || o.taskID != "" && o.dataset == "", "--task ID and --dataset D go together")
+	bad(o.taskID != "" && o.out == "", "--task needs --out DIR, which gets the verdicts")
+	bad(o.taskID != "" && len(o.sites) > 0, "--site is for sessions without a task, which names its own")
 	bad(o.idle <= 0, "--idle is %s; over 0", o.idle)
 	bad(o.sessions < 1, "--sessions is %d; at least 1", o.sessions)
 	if o.addr != "" {
@@ -112,7 +125,7 @@ func (o serveOptions) serve(ctx context.Context, std stdio, box *toolbox) (err e
 	}
 	o.skills, o.warn = slices.Contains(o.toolsets, "skills"), func(line string) { fmt.Fprintln(std.err, line) }
 	server := mcpserve.New(mcpserve.Config{
-		Version: run.Version(), Toolset: toolset, Sessions: o.sessions,
+		Version: run.Version(), Toolset: toolset, Sessions: o.sessions, Prompt: promptOf(o.task),
 		Logger: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Open:   func(ctx context.Context, number int) (*mcpserve.Desk, error) { return o.open(ctx, box, number) },
 	})
@@ -169,6 +182,12 @@ func (o serveOptions) open(ctx context.Context, box *toolbox, number int) (_ *mc
 		return nil, errors.Join(fmt.Errorf("keep the calls of a session: %w", err), d.close())
 	}
 	served.Called = func(call episode.ToolCall) error { return writeLine(file, newResultLine(call)) }
-	served.Close = func() error { return errors.Join(d.close(), file.Close()) }
+	served.Close = func() error {
+		if o.task == nil {
+			return errors.Join(d.close(), file.Close())
+		}
+		apart := box.opened.Guarantees().Isolation["processes"] == "own"
+		return errors.Join(o.finish(d, number, apart), file.Close())
+	}
 	return served, nil
 }

@@ -286,3 +286,54 @@ func TestMCPServeWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestMCPServeTask serves sessions about a task, and judges each at its end.
+func TestMCPServeTask(t *testing.T) {
+	dataset := write(t, "tasks.jsonl", `{"id":"count","prompt":"Write the number of lines of a.txt to n.txt.","files":{"a.txt":"1\n2\n"},`+
+		`"setup":"echo 3 >> a.txt","verify":{"command":"test \"$(cat n.txt)\" = 3"}}
+{"id":"say","prompt":"Say it.","verify":{"exact":"it"}}
+`)
+	for _, tt := range []struct{ task, command, want string }{
+		{"count", "wc -l < a.txt > n.txt", "1"},
+		{"count", "echo 2 > n.txt; sleep 8301 &", "0"},
+		{"say", "true", "null"},
+	} {
+		out := t.TempDir()
+		cmd := exec.Command(build(t), "mcp", "serve", "--toolsets", "terminal", "--task", tt.task, "--dataset", dataset, "--out", out)
+		cmd.Stderr = t.Output()
+		session := mcpClient(t, &mcp.CommandTransport{Command: cmd})
+		read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "trajgen://task/prompt"})
+		if err != nil || len(read.Contents) != 1 || !strings.Contains(read.Contents[0].Text, map[string]string{"count": "a.txt", "say": "Say it."}[tt.task]) {
+			t.Errorf("prompt: %+v, %v", read, err)
+		}
+		callMCP(t, session, "terminal", map[string]any{"command": tt.command})
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+		data, err := os.ReadFile(filepath.Join(out, "session-1.json"))
+		if err != nil || !strings.Contains(string(data), `"reward": `+tt.want+",") {
+			t.Errorf("%s: %s %v, want a reward of %s", tt.command, data, err, tt.want)
+		}
+	}
+	for _, wrong := range [][]string{{"--task", "count"}, {"--task", "none", "--dataset", dataset, "--out", t.TempDir()}, {"--task", "count", "--dataset", dataset}} {
+		if got := here(t, append([]string{"mcp", "serve"}, wrong...)...); got.code != exitUsage {
+			t.Errorf("%v: exit code %d: %s", wrong, got.code, got.errOut)
+		}
+	}
+}
+
+// TestMCPServePolicy holds that an agent's commands are refused where the sandbox is this machine.
+func TestMCPServePolicy(t *testing.T) {
+	cmd := exec.Command(build(t), "mcp", "serve", "--toolsets", "terminal", "--sandbox", "local")
+	cmd.Stderr = t.Output()
+	session := mcpClient(t, &mcp.CommandTransport{Command: cmd})
+	if text, failed := callMCP(t, session, "terminal", map[string]any{"command": "mkdir build; chmod -R 777 build"}); !failed {
+		t.Errorf("the command was run: %s", text)
+	}
+	if text, failed := callMCP(t, session, "terminal", map[string]any{"command": "echo fine"}); failed || !strings.Contains(text, "fine") {
+		t.Errorf("a harmless command: %s", text)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+}

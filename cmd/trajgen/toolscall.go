@@ -33,8 +33,9 @@ type callOptions struct {
 	sites             []string
 	keep              time.Duration
 	image             string
-	sees              bool // results may have images
-	skills            bool // those that come along are there, unless the run file names others
+	sees              bool          // results may have images
+	task              *episode.Task // whose sandbox it is; nil for none
+	skills            bool          // those that come along are there, unless the run file names others
 	warn              func(string)
 }
 

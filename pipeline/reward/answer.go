@@ -30,3 +30,8 @@ func clip(text string) string {
 	}
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
+
+// OfAnswer reports whether a check looks at the agent's answer alone.
+func OfAnswer(check episode.Check) bool {
+	return check.Exact != nil || check.Number != nil || check.Regex != ""
+}

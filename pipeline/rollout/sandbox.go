@@ -113,7 +113,7 @@ func (b *lazySandbox) make(ctx context.Context) (sandbox.Sandbox, error) {
 		return nil, err
 	}
 	opened := b.now()
-	err = b.furnish(ctx, sb)
+	err = Furnish(ctx, b.task, sb)
 	b.ep.Phases.Setup = b.now().Sub(opened)
 	if err != nil {
 		return nil, errors.Join(err, sb.Close())
@@ -133,38 +133,45 @@ func (b *lazySandbox) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.
 }
 
 func (b *lazySandbox) spec() sandbox.Spec {
-	spec := b.from.Spec
-	spec.ID, spec.Workdir, spec.Env = fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt), b.task.Cwd, b.task.Env
-	spec.Image = cmp.Or(b.task.Image, spec.Image)
-	spec.Network = cmp.Or(sandbox.Network(b.task.Network), spec.Network)
-	want := b.task.Resources
-	if spec.Limits.Memory = cmp.Or(want.Memory, spec.Limits.Memory); spec.Limits.Memory > 0 {
+	spec := SpecOf(b.task, b.from.Spec)
+	spec.ID = fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt)
+	if spec.Limits.Memory > 0 {
 		spec.Limits.Memory += b.more
 	}
+	return spec
+}
+
+// SpecOf is the sandbox that a task asks for, where it does not leave that to the run.
+func SpecOf(task *episode.Task, spec sandbox.Spec) sandbox.Spec {
+	spec.Workdir, spec.Env = task.Cwd, task.Env
+	spec.Image = cmp.Or(task.Image, spec.Image)
+	spec.Network = cmp.Or(sandbox.Network(task.Network), spec.Network)
+	want := task.Resources
+	spec.Limits.Memory = cmp.Or(want.Memory, spec.Limits.Memory)
 	spec.Limits.Disk = cmp.Or(want.Disk, spec.Limits.Disk)
 	spec.Limits.CPUs = cmp.Or(want.CPUs, spec.Limits.CPUs)
 	switch {
 	case spec.Network != sandbox.NetworkAllowlist:
 		spec.Allow = nil
-	case len(b.task.Allow) > 0:
-		spec.Allow = b.task.Allow
+	case len(task.Allow) > 0:
+		spec.Allow = task.Allow
 	}
 	return spec
 }
 
-// furnish puts the task's files in place and runs its setup.
-func (b *lazySandbox) furnish(ctx context.Context, sb sandbox.Sandbox) error {
-	writes := make([]sandbox.FileWrite, 0, len(b.task.Files))
-	for _, path := range sortedPaths(b.task.Files) {
-		writes = append(writes, sandbox.FileWrite{Path: path, Data: b.task.Files[path], Mode: fileMode(b.task.Files[path])})
+// Furnish puts a task's files in place in its sandbox, and runs its setup.
+func Furnish(ctx context.Context, task *episode.Task, sb sandbox.Sandbox) error {
+	writes := make([]sandbox.FileWrite, 0, len(task.Files))
+	for _, path := range sortedPaths(task.Files) {
+		writes = append(writes, sandbox.FileWrite{Path: path, Data: task.Files[path], Mode: fileMode(task.Files[path])})
 	}
 	if err := sb.Files().Write(ctx, writes...); err != nil {
 		return faulty(episode.SandboxError, "files", fmt.Errorf("put the task's files in place: %w", err))
 	}
-	if b.task.Setup == "" {
+	if task.Setup == "" {
 		return nil
 	}
-	result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"bash", "-c", b.task.Setup}}, sandbox.RunOptions{Merge: true})
+	result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"bash", "-c", task.Setup}}, sandbox.RunOptions{Merge: true})
 	switch {
 	case err != nil:
 		return faulty(episode.SandboxError, "setup", fmt.Errorf("run setup: %w", err))
