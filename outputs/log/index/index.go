@@ -175,12 +175,9 @@ func (r *Reader) Record(at int64) ([]byte, error) {
 // Content reads a content.
 func (r *Reader) Content(name string) ([]byte, error) { return r.contents.Get(name) }
 
-// Disk is how many bytes the recording's contents have on the disk.
+// Disk is how many bytes the recording's files have.
 func (r *Reader) Disk() (size int64, err error) {
-	err = filepath.WalkDir(r.contents.Dir, func(_ string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	err = filepath.WalkDir(filepath.Dir(r.contents.Dir), func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
