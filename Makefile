@@ -1,7 +1,7 @@
 # Short targets over scripts/. `make` alone prints them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check demo sandboxes gvisor chaos leaks crashes race lint fmt golden fuzz fuzz-tools bench benchmarks
+.PHONY: help run build test check demo sandboxes gvisor chaos leaks crashes mcp race lint fmt golden fuzz fuzz-tools bench benchmarks
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,10 @@ leaks: ## opens and closes five hundred browsers; nothing may be left
 crashes: build ## kills some thousands of runs at random moments and resumes them (CRASH_STORIES=400); the rows must be the same
 	@. scripts/flags; TRAJGEN_PROGRAM=$(CURDIR)/bin/trajgen CRASH_STORIES=$${CRASH_STORIES:-400} CRASH_SEED=$${CRASH_SEED:-1001} FAMILY_KILLS=50 \
 		go test -vet=off -count=1 -timeout 120m -run 'TestCrashes|TestDisk|TestFamiliesKilled' -v ./cmd/trajgen
+
+mcp: ## the official conformance suites against our MCP client (a minute; installs them and a Node of their own)
+	@scripts/need go node npm
+	@scripts/mcp/conformance/run
 
 race: ## the Go tests under the race detector
 	@scripts/need go gcc python3 pip3 git node npm sshd ip curl newuidmap rg chromium espeak-ng

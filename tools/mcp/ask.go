@@ -178,11 +178,13 @@ func (c *conn) sample(ctx context.Context, req *sdk.CreateMessageRequest) (*sdk.
 	if inquiry.Failed != "" {
 		return nil, fmt.Errorf("the model did not answer: %s", inquiry.Failed)
 	}
-	return &sdk.CreateMessageResult{Content: &sdk.TextContent{Text: text}, Model: inquiry.Model, Role: "assistant", StopReason: "endTurn"}, nil
+	return &sdk.CreateMessageResult{
+		Content: &sdk.TextContent{Text: text}, Model: inquiry.Model, Role: "assistant", StopReason: "endTurn",
+	}, nil
 }
 
-// askModel asks a model, or takes what it said from the record. What the model fails with is in the inquiry, unless the run cannot go on
-// with it.
+// askModel asks a model, or takes what it said from the record. What the model fails with is in the inquiry, unless the run cannot
+// go on with it.
 func (call *inCall) askModel(ctx context.Context, said []episode.Message, most int) (string, episode.Inquiry, error) {
 	var answer struct {
 		Text    string          `json:"text"`

@@ -19,8 +19,8 @@ type User interface {
 	Ask(ctx context.Context, question string, choices []string) (string, error)
 }
 
-// Attempt is what the servers of an episode's attempt share. The episode has it as a service; without it, as outside of a run, nothing
-// is recorded and no model can be asked.
+// Attempt is what the servers of an episode's attempt share. The episode has it as a service; without it, as outside of a run,
+// nothing is recorded and no model can be asked.
 type Attempt struct {
 	// Ask keeps an answer in the attempt's record, or takes it from there.
 	Ask func(role, question string, answer any, ask func() error) error
@@ -86,8 +86,8 @@ func (s *server) call(ctx context.Context, env *registry.Env, r request, do func
 	return do(call)
 }
 
-// inEpisode says that the server runs in the episode's own sandbox, so that an attempt which goes on after its runner has died asks it
-// again.
+// inEpisode says that the server runs in the episode's own sandbox, so that an attempt which goes on after its runner has died asks
+// it again.
 func (s *server) inEpisode() bool { return s.cfg.URL == "" && !s.cfg.Shared }
 
 // callTool is a call of one of the server's own tools.
@@ -103,8 +103,8 @@ func (call *inCall) callTool(ctx context.Context, tool Tool) (any, error) {
 	return call.result(result)
 }
 
-// fetch asks the server, or takes its answer from the record of the attempt: what lies outside of the episode's sandbox is never asked
-// twice.
+// fetch asks the server, or takes its answer from the record of the attempt: what lies outside of the episode's sandbox is never
+// asked twice.
 func fetch[R any](ctx context.Context, call *inCall, ask func(ctx context.Context, c *conn) (*R, error)) (*R, error) {
 	if call.server.inEpisode() || call.attempt == nil || call.attempt.Ask == nil {
 		return exchange(ctx, call, ask)

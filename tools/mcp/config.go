@@ -30,7 +30,7 @@ type Server struct {
 	// Files are files and folders of the runner that are copied into the server's directory, where the command starts.
 	Files []string          `yaml:"files,omitempty" json:"files,omitempty"`
 	Env   map[string]string `yaml:"env,omitempty" json:"env,omitempty"`
-	// EnvAllow names variables of the runner's environment that the command gets. They are no secrets: an agent can read them.
+	// EnvAllow names variables of the runner's environment that the command gets. They hold no secrets, as an agent can read them.
 	EnvAllow []string `yaml:"env_allow,omitempty" json:"env_allow,omitempty"`
 
 	URL       string `yaml:"url,omitempty" json:"url,omitempty"`
@@ -40,8 +40,8 @@ type Server struct {
 	OAuth     *OAuth            `yaml:"oauth,omitempty" json:"oauth,omitempty"`
 
 	Tools     Choice `yaml:"tools,omitempty" json:"tools,omitzero"`
-	Resources *bool  `yaml:"resources,omitempty" json:"resources,omitempty"` // tools that list and read resources; the default is true
-	Prompts   *bool  `yaml:"prompts,omitempty" json:"prompts,omitempty"`     // tools that list and get prompts; the default is true
+	Resources *bool  `yaml:"resources,omitempty" json:"resources,omitempty"` // tools that list and read them; the default is true
+	Prompts   *bool  `yaml:"prompts,omitempty" json:"prompts,omitempty"`     // tools that list and get them; the default is true
 
 	Timeout        time.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`                 // of a call; 0 is 2 minutes
 	ConnectTimeout time.Duration `yaml:"connect_timeout,omitempty" json:"connect_timeout,omitempty"` // 0 is a minute
@@ -93,7 +93,7 @@ type Answer struct {
 
 // Sampling lets a server of an old protocol ask a model, within a call.
 type Sampling struct {
-	Model     string `yaml:"model,omitempty" json:"model,omitempty"` // the default is the run's; base_url and api_key_env as in user:
+	Model     string `yaml:"model,omitempty" json:"model,omitempty"` // the default is the run's; what follows is as in user:
 	BaseURL   string `yaml:"base_url,omitempty" json:"-"`
 	APIKeyEnv string `yaml:"api_key_env,omitempty" json:"-"`
 	MaxTokens int    `yaml:"max_tokens,omitempty" json:"max_tokens,omitempty"` // of an answer; 0 is 4096
@@ -119,7 +119,8 @@ func (s Settings) Validate() error {
 	var errs []error
 	for _, name := range sortedKeys(s.Servers) {
 		if !namePattern.MatchString(name) {
-			errs = append(errs, fmt.Errorf("mcp server %q: a name is a small letter and up to 39 small letters, digits, '_' and '-'", name))
+			errs = append(errs, fmt.Errorf("mcp server %q: a name is a small letter and up to 39 small letters, digits, '_' and '-'",
+				name))
 		}
 		for _, err := range s.Servers[name].problems() {
 			errs = append(errs, fmt.Errorf("mcp server %s: %w", name, err))
@@ -163,21 +164,22 @@ func (s Server) problems() []error {
 	bad(stdio == (s.URL != ""), "want a command, which runs in the sandbox, or a url, and not both")
 	bad(stdio && s.Command[0] == "", "the command has no program")
 	bad(strings.ContainsRune(strings.Join(s.Command, ""), 0), "the command has a zero byte")
-	bad(stdio && fetches(s.Command), "%s would fetch a package during the run, which can be another one tomorrow, and the sandbox has no network: install "+
-		"the package once, with a lock file that has hashes, and give what was installed under files, or in the image", s.Command)
+	bad(stdio && fetches(s.Command), "%s would fetch a package during the run, which can be another one tomorrow, and the sandbox has "+
+		"no network: install the package once, with a lock file that has hashes, and give what was installed under files, or in the "+
+		"image; trajgen mcp lock then pins it", s.Command)
 	bad(!stdio && len(s.Files)+len(s.Env)+len(s.EnvAllow) > 0, "files, env and env_allow belong to a command")
 	bad(stdio && (len(s.HeaderEnv) > 0 || s.OAuth != nil || s.Transport != ""), "header_env, oauth and transport belong to a url")
 	bad(s.Transport != "" && s.Transport != "http" && s.Transport != "sse", "transport is %q; http or sse", s.Transport)
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)
 		bad(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil,
-			"url is no whole URL of http or https without a user name, such as https://example.org/mcp")
+			"url must be a whole URL of http or https without a user name, such as https://example.org/mcp")
 	}
 	for _, name := range sortedKeys(s.Env) {
 		bad(!sandbox.IsVariable(name), "env: %q is not a name of a variable", name)
 		bad(strings.ContainsRune(s.Env[name], 0), "env: %s has a zero byte", name)
-		bad(secretPattern.MatchString(name), "env: %s looks like a secret, which an agent could read in the sandbox, and run.json shows: a server that "+
-			"needs one runs elsewhere, and is declared by its url with header_env", name)
+		bad(secretPattern.MatchString(name), "env: %s looks like a secret, which an agent could read in the sandbox, and run.json shows: "+
+			"a server that needs one runs elsewhere, and is declared by its url with header_env", name)
 	}
 	for _, name := range s.EnvAllow {
 		bad(!sandbox.IsVariable(name), "env_allow: %q is not a name of a variable", name)
@@ -185,15 +187,17 @@ func (s Server) problems() []error {
 	}
 	for _, name := range sortedKeys(s.HeaderEnv) {
 		bad(!headerPattern.MatchString(name), "header_env: %q is not a name of a header", name)
-		bad(!sandbox.IsVariable(s.HeaderEnv[name]), "header_env: %q is not a name of a variable: the value itself does not belong here", s.HeaderEnv[name])
+		bad(!sandbox.IsVariable(s.HeaderEnv[name]), "header_env: %q is not a name of a variable: the value itself does not belong here",
+			s.HeaderEnv[name])
 	}
 	if s.OAuth != nil {
-		bad(!sandbox.IsVariable(s.OAuth.ClientIDEnv) || !sandbox.IsVariable(s.OAuth.ClientSecretEnv), "oauth wants client_id_env and client_secret_env: names of variables")
+		bad(!sandbox.IsVariable(s.OAuth.ClientIDEnv) || !sandbox.IsVariable(s.OAuth.ClientSecretEnv),
+			"oauth wants client_id_env and client_secret_env: names of variables")
 		bad(s.HeaderEnv["Authorization"] != "", "oauth and a header Authorization exclude each other")
 	}
 	for _, pattern := range slices.Concat(s.Tools.Include, s.Tools.Exclude) {
 		_, err := path.Match(pattern, "")
-		bad(err != nil || pattern == "", "tools: %q is no pattern such as read_*", pattern)
+		bad(err != nil || pattern == "", "tools: %q is not a pattern such as read_*", pattern)
 	}
 	bad(s.Timeout < 0 || s.ConnectTimeout < 0, "timeout and connect_timeout are not below 0")
 	bad(s.MaxResult < 0, "max_result is %d; not below 0", s.MaxResult)

@@ -47,7 +47,8 @@ type Tool struct {
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 	ReadOnly    bool            `json:"read_only,omitempty"`  // both are the server's own claims
-	Idempotent  bool            `json:"idempotent,omitempty"` // and allow nothing but that a call is repeated after its connection broke
+	Idempotent  bool            `json:"idempotent,omitempty"` // and allow only that a call is repeated after its connection broke
+	Headers     bool            `json:"headers,omitempty"`    // some of its arguments travel as headers, too
 	SHA256      string          `json:"sha256"`               // of all that the server said of it
 	// Suspicious are the patterns of attacks on a model that its description matches.
 	Suspicious []string `json:"suspicious,omitempty"`
@@ -139,6 +140,7 @@ func (s *server) describe(given []*sdk.Tool) []Tool {
 		if t.Annotations != nil {
 			tool.ReadOnly, tool.Idempotent = t.Annotations.ReadOnlyHint, t.Annotations.IdempotentHint
 		}
+		tool.Headers = strings.Contains(schema, `"x-mcp-header"`)
 		tool.SHA256 = hash(encoded([]any{t.Name, t.Description, schema, tool.ReadOnly, tool.Idempotent}))
 		for _, found := range threats.Scan(t.Name + "\n" + t.Description + "\n" + schema) {
 			tool.Suspicious = append(tool.Suspicious, found.ID)

@@ -115,8 +115,14 @@ func (l *live) dial(ctx context.Context, box opener) (*conn, error) {
 				return nil, ctx.Err()
 			}
 		}
-		limited, cancel := context.WithTimeoutCause(ctx, l.server.connectTimeout(), fmt.Errorf("it did not answer within %s", l.server.connectTimeout()))
+		limited, cancel := l.server.connecting(ctx)
 		c, err := l.server.dial(limited, box)
+		if err == nil && l.server.headed() {
+			// The library takes the headers from what this connection has listed.
+			if _, err = c.tools(limited); err != nil {
+				c.close(ctx)
+			}
+		}
 		late := context.Cause(limited)
 		cancel()
 		switch {

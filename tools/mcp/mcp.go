@@ -1,8 +1,8 @@
 // Package mcp gives agents the tools of MCP servers.
 //
-// A server is a command, which runs in the sandbox of the episode, or a URL. It is asked for its tools once, when the run opens: what a
-// model is shown never changes within a run, whatever the server says later. It is connected by the first call of one of its tools, and
-// ends with the episode.
+// A server is a command, which runs in the sandbox of the episode, or a URL. It is asked for its tools once, when the run opens:
+// what a model is shown never changes within a run, whatever the server says later. It is connected by the first call of one of its
+// tools, and ends with the episode.
 //
 // Everything that a server says is hostile: names, schemas, descriptions, results and their number.
 package mcp
@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -36,8 +35,7 @@ type Options struct {
 	Environ func(name string) (string, bool)
 	Anew    bool // ignore the lock file
 	Now     func() time.Time
-	Lookup  func(ctx context.Context, name string) ([]netip.Addr, error) // finds addresses; nil uses this machine's resolver
-	Logger  *slog.Logger                                                 // nil logs nothing
+	Logger  *slog.Logger // nil logs nothing
 }
 
 // Set is the servers of a run, safe for concurrent use by all its episodes.
@@ -166,7 +164,7 @@ func (s *Set) ask(ctx context.Context) (err error) {
 
 // askOnce asks over a connection that serves nothing else. It returns how many lines of its output were no messages.
 func (s *server) askOnce(ctx context.Context, box opener) (noise int64, err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, s.connectTimeout(), fmt.Errorf("it did not answer within %s", s.connectTimeout()))
+	limited, cancel := s.connecting(ctx)
 	defer cancel()
 	c, err := s.dial(limited, box)
 	if err == nil {
@@ -181,7 +179,11 @@ func (s *server) askOnce(ctx context.Context, box opener) (noise int64, err erro
 }
 
 func (s *server) connectTimeout() time.Duration { return cmp.Or(s.cfg.ConnectTimeout, defaultConnect) }
-func (s *server) timeout() time.Duration        { return cmp.Or(s.cfg.Timeout, defaultTimeout) }
+func (s *server) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.connectTimeout(), fmt.Errorf("it did not answer within %s", s.connectTimeout()))
+}
+
+func (s *server) timeout() time.Duration { return cmp.Or(s.cfg.Timeout, defaultTimeout) }
 
 // define makes the tools of all servers.
 func (s *Set) define() error {
@@ -191,7 +193,8 @@ func (s *Set) define() error {
 		var own []registry.Tool
 		for _, t := range each.described.Tools {
 			if len(t.Suspicious) > 0 && t.Refused == "" {
-				text := fmt.Sprintf("mcp server %s: the description of %s reads like an attack on the model (%s)", each.name, t.Name, t.Suspicious[0])
+				text := fmt.Sprintf("mcp server %s: the description of %s reads like an attack on the model (%s)",
+					each.name, t.Name, t.Suspicious[0])
 				if s.settings.RefuseSuspicious {
 					errs = append(errs, errors.New(text))
 				}
@@ -213,7 +216,8 @@ func (s *Set) define() error {
 		}
 		for _, tool := range append(own, more...) {
 			if other, met := taken[tool.Name]; met {
-				errs = append(errs, fmt.Errorf("mcp servers %s and %s both have a tool %s: name one of them differently", other, each.name, tool.Name))
+				errs = append(errs, fmt.Errorf("mcp servers %s and %s both have a tool %s: name one of them differently",
+					other, each.name, tool.Name))
 			}
 			taken[tool.Name] = each.name
 			s.tools = append(s.tools, tool)
@@ -240,6 +244,11 @@ func (s *server) define(t Tool) (registry.Tool, error) {
 		func(ctx context.Context, env *registry.Env, arguments json.RawMessage) (any, error) {
 			return s.call(ctx, env, request{t.Name, t.Idempotent, arguments}, func(call *inCall) (any, error) { return call.callTool(ctx, t) })
 		})
+}
+
+// headed reports whether arguments of some tool travel as headers.
+func (s *server) headed() bool {
+	return s.cfg.URL != "" && slices.ContainsFunc(s.described.Tools, func(t Tool) bool { return t.Headers })
 }
 
 // Tools returns the servers' tools, in the order of the servers' names.
@@ -301,7 +310,10 @@ func (s *Set) box(ctx context.Context) (sandbox.Sandbox, error) {
 	if s.own == nil {
 		box, err := s.opts.Sandbox(ctx, "mcp-shared")
 		if err != nil {
-			return nil, &registry.Failure{Class: "mcp_down", Status: episode.CallUnavailable, Broken: true, Message: "no sandbox for shared mcp servers: " + err.Error()}
+			return nil, &registry.Failure{
+				Class: "mcp_down", Status: episode.CallUnavailable, Broken: true,
+				Message: "no sandbox for shared mcp servers: " + err.Error(),
+			}
 		}
 		s.own = box
 	}

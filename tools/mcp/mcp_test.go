@@ -20,7 +20,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv("FAKE"); mode != "" {
+	switch mode := os.Getenv("FAKE"); mode {
+	case "":
+	case "conformance":
+		os.Exit(conform(os.Args[len(os.Args)-1]))
+	default:
 		fake(mode)
 		return
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"sync"
@@ -206,7 +208,10 @@ func (s *server) open(opts Options) error {
 	if err != nil {
 		return err
 	}
-	config := guard.Config{Private: []string{u.Hostname()}, Lookup: opts.Lookup} // who declares it means it, wherever it is
+	// Who declares a host means it, wherever it is: localhost, and names of this machine's search domains.
+	config := guard.Config{Private: []string{u.Hostname()}, Lookup: func(ctx context.Context, name string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	}}
 	if port, err := strconv.Atoi(u.Port()); err == nil {
 		config.Ports = []int{port}
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"trajgen/pipeline/episode"
+)
+
+// words copies the server that the manual shows, so that a test can change it.
+func words(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/mcp/words.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, "words.py", string(text))
+}
+
+const poem = `{"id":"poem","prompt":"How many words?",%s"files":{"poem.txt":"so much depends"},"verify":{"exact":"3"},` +
+	`"gold":[{"tool_calls":[{"name":"mcp_words_count_words","arguments":{"path":"poem.txt"}}]},{"content":"3"}]}`
+
+// TestMCP plays a task with a server in its sandbox: the call, its row, the lock, and a resume with another server.
+func TestMCP(t *testing.T) {
+	server := words(t)
+	lock := filepath.Join(t.TempDir(), "mcp.lock")
+	settings := func(tools, task string) string {
+		dataset := write(t, "tasks.jsonl", fmt.Sprintf(poem, task))
+		return write(t, "run.yaml", fmt.Sprintf(`dataset: {path: %s}
+scripted: {policy: oracle}
+tools: %s
+mcp:
+  servers:
+    words: {command: [python3, words.py], files: [%s]}
+  lock: %s
+`, dataset, tools, server, lock))
+	}
+	file := settings("{toolsets: [words]}", "")
+	if got := trajgen(t, "run", "-f", file, "--quiet"); got.code != exitUsage || !strings.Contains(got.errOut, "trajgen mcp lock writes it") {
+		t.Errorf("without a lock: exit code %d: %s", got.code, got.errOut)
+	}
+	succeed(t, "mcp", "lock", "-f", file)
+	var all map[string]struct{ Tools []struct{ Shown string } }
+	if err := json.Unmarshal([]byte(succeed(t, "mcp", "list", "--json", "-f", file).out), &all); err != nil || len(all["words"].Tools) != 1 {
+		t.Errorf("list: %v, %v", all, err)
+	}
+	if got := succeed(t, "mcp", "probe", "-f", file).out; !strings.Contains(got, "1 tools, 0 lines") || strings.Contains(got, "second time") {
+		t.Errorf("probe: %s", got)
+	}
+	call := lines[resultLine](t, succeed(t, "mcp", "call", "words", "count_words", `{"path":"words.py"}`, "-f", file, "--workspace", filepath.Dir(server)).out)[0]
+	if call.Status != episode.CallOK || call.Toolset != "mcp-words" || call.Untrusted != "mcp:words" || !strings.Contains(string(call.Source), `"structured":{"words":`) {
+		t.Errorf("call: %+v", call)
+	}
+
+	dir := filepath.Join(t.TempDir(), "run")
+	succeed(t, "run", "-f", file, "--out", dir, "--quiet")
+	ep := episodes(t, dir)[0]
+	if ep.Outcome != episode.Success || len(ep.Calls) != 1 || ep.Calls[0].Result != `{"result":"3 words"}` {
+		t.Errorf("%s, calls %+v", ep.Outcome, ep.Calls)
+	}
+	if len(ep.MCP) != 1 || ep.MCP[0].Declared != "words" || ep.MCP[0].Version != "1.0" || ep.MCP[0].Calls != 1 || ep.MCP[0].Connect == 0 {
+		t.Errorf("row %+v", ep.MCP)
+	}
+
+	// A task names its servers, whatever is drawn; it has no others then.
+	named := filepath.Join(t.TempDir(), "named")
+	succeed(t, "run", "-f", settings("{toolsets: [todo]}", `"mcp":["words"],`), "--out", named, "--quiet")
+	if ep := episodes(t, named)[0]; ep.Outcome != episode.Success || len(ep.Tools) != 2 || len(ep.MCP) != 1 {
+		t.Errorf("named: %s, %d tools, servers %+v", ep.Outcome, len(ep.Tools), ep.MCP)
+	}
+	if got := trajgen(t, "run", "-f", settings("{toolsets: [todo]}", `"mcp":["wrds"],`), "--quiet"); got.code != exitUsage || !strings.Contains(got.errOut, `declares no server "wrds" (have [words])`) {
+		t.Errorf("unknown server: exit code %d: %s", got.code, got.errOut)
+	}
+
+	text, err := os.ReadFile(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(server, []byte(strings.Replace(string(text), "Counts the words", "Counts all words", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", "-f", file, "--quiet"}, {"run", "--resume", "--out", dir, "--samples", "2", "--quiet"}} {
+		if got := trajgen(t, args...); got.code != exitUsage || !strings.Contains(got.errOut, "tool count_words is another") {
+			t.Errorf("%v with another server: exit code %d: %s", args, got.code, got.errOut)
+		}
+	}
+	succeed(t, "mcp", "lock", "-f", file)
+	if got := trajgen(t, "run", "--resume", "--out", dir, "--samples", "2", "--quiet"); got.code != exitUsage || !strings.Contains(got.errOut, "mcp_servers: was") {
+		t.Errorf("resumed with another server: exit code %d: %s", got.code, got.errOut)
+	}
+	npx := write(t, "npx.yaml", "dataset: {path: bundled}\nscripted: {policy: oracle}\nmcp: {servers: {notes: {command: [npx, -y, notes]}}}\n")
+	if got := trajgen(t, "run", "-f", npx, "--quiet"); got.code != exitUsage || !strings.Contains(got.errOut, "trajgen mcp lock then pins it") {
+		t.Errorf("npx: exit code %d: %s", got.code, got.errOut)
+	}
+}
