@@ -11,8 +11,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// words copies the server that the manual shows, so that a test can change it.
-func words(t *testing.T) string {
+// wordServer copies the server that the manual shows, so that a test can change it.
+func wordServer(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../examples/mcp/words.py")
 	if err != nil {
@@ -26,7 +26,7 @@ const poem = `{"id":"poem","prompt":"How many words?",%s"files":{"poem.txt":"so 
 
 // TestMCP plays a task with a server in its sandbox: the call, its row, the lock, and a resume with another server.
 func TestMCP(t *testing.T) {
-	server := words(t)
+	server := wordServer(t)
 	lock := filepath.Join(t.TempDir(), "mcp.lock")
 	settings := func(tools, task string) string {
 		dataset := write(t, "tasks.jsonl", fmt.Sprintf(poem, task))
