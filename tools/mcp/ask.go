@@ -26,10 +26,19 @@ const (
 	decline = "decline"
 )
 
+// maxElicited is how often a server may ask the user within a call.
+const maxElicited = 20
+
 // elicit answers what a server asks the user within a call.
 func (c *conn) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	call := c.asking(ctx)
 	if call == nil || req.Params.Mode == "url" { // a page for a person, whom a batch does not have
+		return &sdk.ElicitResult{Action: decline}, nil
+	}
+	c.mu.Lock()
+	many := len(call.elicited) >= maxElicited
+	c.mu.Unlock()
+	if many {
 		return &sdk.ElicitResult{Action: decline}, nil
 	}
 	ctx = call.ctx

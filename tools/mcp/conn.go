@@ -68,9 +68,23 @@ func (s *server) dial(ctx context.Context, box opener) (c *conn, err error) {
 			err = fmt.Errorf("%w; its log ends with:\n%s", err, text)
 		}
 		c.close(ctx)
-		return nil, err
+		return nil, s.redacted(err)
 	}
 	return c, nil
+}
+
+// redacted is an error that does not repeat the values of headers, as a server's answer may.
+func (s *server) redacted(err error) error {
+	text := err.Error()
+	for _, name := range sortedKeys(s.headers) {
+		if value := s.headers[name]; value != "" {
+			text = strings.ReplaceAll(text, value, "["+s.cfg.HeaderEnv[name]+"]")
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
 }
 
 // client makes the library's client of a connection.

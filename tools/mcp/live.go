@@ -131,7 +131,7 @@ func (l *live) dial(ctx context.Context, box opener) (*conn, error) {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, sandbox.ErrGone):
-			return nil, err
+			return nil, l.gone(err)
 		case isDenied(err):
 			return nil, l.server.denied(err)
 		}
@@ -142,7 +142,7 @@ func (l *live) dial(ctx context.Context, box opener) (*conn, error) {
 			err = late
 		}
 		last = err
-		l.logger.Warn("mcp server does not connect", "try", try+1, "error", err.Error())
+		l.logger.Warn("mcp server does not connect", "try", try+1, "error", last.Error())
 	}
 	return nil, l.down(last, true)
 }
@@ -260,11 +260,12 @@ func (l *live) explain(ctx context.Context, c *conn, r request, err error) (fail
 		return ctx.Err(), false
 	}
 	if errors.Is(err, sandbox.ErrGone) {
-		return err, false
+		return l.gone(err), false
 	}
 	if isDenied(err) {
 		return l.server.denied(err), false
 	}
+	err = l.server.redacted(err)
 	if rpc, ok := rpcError(err); ok {
 		return l.server.refused(r, rpc), false
 	}
@@ -284,10 +285,19 @@ func (l *live) explain(ctx context.Context, c *conn, r request, err error) (fail
 	}
 	l.logger.Warn("mcp server was lost", "call", r.method, "error", fault.Error(), "stderr", c.log())
 	if errors.Is(fault, sandbox.ErrGone) {
-		return fault, false
+		return l.gone(fault), false
 	}
 	l.server.breaker.result(false)
 	return l.down(fmt.Errorf("%w during %s; it is started anew for the next call", fault, r.method), false), r.idempotent
+}
+
+// gone is what the loss of a sandbox means: that of the shared servers is another one from the next call on.
+func (l *live) gone(err error) error {
+	if !l.server.cfg.Shared {
+		return err
+	}
+	l.server.set.forget()
+	return l.down(errors.New("its sandbox was lost"), false) // the cause would say that the episode's was
 }
 
 // late is the failure of a call whose time is up: the agent's, if the server still answers others.

@@ -320,6 +320,16 @@ func (s *Set) box(ctx context.Context) (sandbox.Sandbox, error) {
 	return s.own, nil
 }
 
+// forget gives up a sandbox of the shared servers that was lost.
+func (s *Set) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own != nil {
+		_ = s.own.Close() // it is gone
+		s.own = nil
+	}
+}
+
 // Close ends the shared servers. It is idempotent.
 func (s *Set) Close() (err error) {
 	for _, each := range s.servers {

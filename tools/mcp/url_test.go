@@ -285,6 +285,21 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// TestSecretsStay holds that a server which repeats the secret that it got does not bring it into an error.
+func TestSecretsStay(t *testing.T) {
+	for _, status := range []int{400, 404, 500} {
+		here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			http.Error(w, "I was given "+req.Header.Get("X-Api-Key"), status)
+		}))
+		server := mcp.Server{URL: here.URL, HeaderEnv: map[string]string{"X-Api-Key": "GIVEN_KEY"}}
+		_, err := mcp.Open(t.Context(), one(server), options(nil))
+		here.Close()
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("status %d: %v", status, err)
+		}
+	}
+}
+
 // TestShared holds that a shared server runs once, in a sandbox of its own, and that the row says so.
 func TestShared(t *testing.T) {
 	b := backend(t, "local")

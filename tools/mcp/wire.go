@@ -152,7 +152,10 @@ func (w *wire) mended(resp *http.Response) io.ReadCloser {
 	case "text/event-stream":
 		return &events{from: bufio.NewReaderSize(resp.Body, 16<<10), closer: resp.Body, fail: w.fail}
 	}
-	return resp.Body
+	return struct { // an error, in words
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxLine), resp.Body}
 }
 
 type failing struct{ err error }
