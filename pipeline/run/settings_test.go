@@ -36,7 +36,7 @@ func TestSettingsDecide(t *testing.T) {
 // TestEverySettingCounts changes each setting of the experiment, and finds another fingerprint, and each of the others, and
 // finds the same.
 func TestEverySettingCounts(t *testing.T) {
-	contents := []string{"dataset", "map", "distribution", "plugins", "system_prompt", "ephemeral_system_prompt", "prefill", "replay", "twin", "web", "skills", "skills_include"} // read later
+	contents := []string{"dataset", "map", "distribution", "plugins", "mcp_servers", "system_prompt", "ephemeral_system_prompt", "prefill", "replay", "twin", "web", "skills", "skills_include"} // read later
 	beside := map[string]func(*File){
 		"skill":    func(f *File) { f.Scripted.Policy = "noisy" },
 		"approver": func(f *File) { f.Commands.Policy = "approve" }, "approver_model": func(f *File) { f.Commands.Policy = "approve" },

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -63,7 +64,8 @@ func (c *conn) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitR
 	c.mu.Lock()
 	call.elicited = append(call.elicited, asked)
 	c.mu.Unlock()
-	return &sdk.ElicitResult{Action: asked.Action, Content: asked.Content}, nil
+	// The library fills defaults in, and a scripted answer is that of all calls.
+	return &sdk.ElicitResult{Action: asked.Action, Content: maps.Clone(asked.Content)}, nil
 }
 
 // field is a field of a form.
