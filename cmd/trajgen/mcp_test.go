@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,5 +97,63 @@ mcp:
 	npx := write(t, "npx.yaml", "dataset: {path: bundled}\nscripted: {policy: oracle}\nmcp: {servers: {notes: {command: [npx, -y, notes]}}}\n")
 	if got := trajgen(t, "run", "-f", npx, "--quiet"); got.code != exitUsage || !strings.Contains(got.errOut, "trajgen mcp lock then pins it") {
 		t.Errorf("npx: exit code %d: %s", got.code, got.errOut)
+	}
+}
+
+// TestMCPDenied holds that a server which refuses the run's credentials ends the run: no episode gets an outcome of it, and its secret
+// is nowhere in the run directory.
+func TestMCPDenied(t *testing.T) {
+	t.Setenv("TICKETS_TOKEN", "ticket-1234567890")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var asked struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		_ = json.NewDecoder(req.Body).Decode(&asked)
+		result := map[string]string{
+			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"tickets","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"count_words","inputSchema":{"type":"object"}}]}`,
+		}[asked.Method]
+		switch {
+		case req.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case asked.Method == "tools/call":
+			http.Error(w, "not with "+req.Header.Get("Authorization"), http.StatusForbidden)
+		case asked.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case result == "":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, asked.ID)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, result)
+		}
+	}))
+	t.Cleanup(server.Close)
+	dataset := write(t, "tasks.jsonl", fmt.Sprintf(poem, ""))
+	file := write(t, "run.yaml", fmt.Sprintf(`dataset: {path: %s}
+scripted: {policy: oracle}
+tools: {toolsets: [mcp-words]}
+mcp: {servers: {words: {url: "%s", header_env: {Authorization: TICKETS_TOKEN}}}}
+`, dataset, server.URL))
+	dir := filepath.Join(t.TempDir(), "run")
+	got := trajgen(t, "run", "-f", file, "--out", dir, "--quiet")
+	if got.code == 0 || !strings.Contains(got.errOut, "look at header_env and oauth") {
+		t.Errorf("exit code %d: %s", got.code, got.errOut)
+	}
+	if all := episodes(t, dir); len(all) != 0 {
+		t.Errorf("the episode ended with %s", all[0].Outcome)
+	}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if data, err := os.ReadFile(path); err != nil || strings.Contains(string(data), "ticket-1234567890") {
+			t.Errorf("the secret is in %s, %v", path, err)
+		}
+		return nil
+	})
+	if err != nil || strings.Contains(got.errOut, "ticket-1234567890") {
+		t.Errorf("%v; the secret is in %s", err, got.errOut)
 	}
 }
