@@ -38,7 +38,7 @@ type conn struct {
 	fault  error      // why its output is ignored from then on
 	active []*inCall  // calls that it has to answer
 
-	life    context.Context // until it is closed; a call's ends sooner
+	life    context.Context // until it is closed or nothing more can be read
 	end     context.CancelFunc
 	watched sync.WaitGroup
 }
@@ -175,6 +175,7 @@ func (c *conn) fail(err error) {
 	defer c.mu.Unlock()
 	if c.fault == nil {
 		c.fault = err
+		c.end() // calls on the way wait in vain: over HTTP the library would connect again, to the same end
 	}
 }
 

@@ -90,7 +90,7 @@ func TestURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serve(t, handler)
-			server := mcp.Server{URL: r.URL, HeaderEnv: map[string]string{"X-Api-Key": "GIVEN_KEY"}, Timeout: 5 * time.Second}
+			server := mcp.Server{URL: r.URL, HeaderEnv: map[string]string{"X-Api-Key": "GIVEN_KEY"}, Timeout: 30 * time.Second}
 			if name == "sse" {
 				server.Transport = "sse"
 			}
