@@ -31,7 +31,8 @@ type mcpOptions struct {
 }
 
 // use makes the function of a command that asks the servers what they have. With anew the lock file does not count.
-func (o *mcpOptions) use(std stdio, anew bool, do func(ctx context.Context, f *run.File, set *mcp.Set) error) func(*cobra.Command, []string) error {
+func (o *mcpOptions) use(std stdio, anew bool,
+	do func(ctx context.Context, f *run.File, set *mcp.Set) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) (err error) {
 		source := toolSource{path: o.path, sandbox: o.sandbox}
 		box := &toolbox{file: run.Default(), choice: o.sandbox}
@@ -100,9 +101,9 @@ func newMCPLock(std stdio) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "lock -f run.yaml", Short: "Write down what the servers say of themselves", Args: cobra.NoArgs,
-		Long: `Asks each server for its version, tools and schemas, and writes them to the file that the run file names (mcp: {lock: FILE}), with
-digests of the server's files. A run refuses a server that differs. Read the file before you trust it: descriptions and schemas
-are what a model will be shown.`,
+		Long: `Asks each server for its version, tools and schemas, and writes them to the file that the run file names (mcp: {lock:
+FILE}), with digests of the server's files. A run refuses a server that differs. Read the file before you trust it: descriptions
+and schemas are what a model will be shown.`,
 		RunE: opts.use(std, true, func(_ context.Context, f *run.File, set *mcp.Set) error {
 			path := cmp.Or(out, f.MCP.Lock)
 			if path == "" {
@@ -123,14 +124,16 @@ are what a model will be shown.`,
 func newMCPProbe(std stdio) *cobra.Command {
 	var opts mcpOptions
 	cmd := &cobra.Command{
-		Use: "probe -f run.yaml", Short: "Connect to each server twice, and say what it costs and whether it says the same", Args: cobra.NoArgs,
+		Use: "probe -f run.yaml", Args: cobra.NoArgs,
+		Short: "Connect to each server twice, and say what it costs and whether it says the same",
 		RunE: opts.use(std, true, func(ctx context.Context, _ *run.File, set *mcp.Set) error {
 			for _, name := range set.Names() {
 				p, err := set.Probe(ctx, name)
 				if err != nil {
 					return fmt.Errorf("mcp server %s: %w", name, err)
 				}
-				fmt.Fprintf(std.out, "%s: connected in %s, %d tools, %d lines on its standard output that are no messages\n", name, p.Took, p.Tools, p.Noise)
+				fmt.Fprintf(std.out, "%s: connected in %s, %d tools, %d lines on its standard output that are not messages\n",
+					name, p.Took, p.Tools, p.Noise)
 				for _, line := range p.Differs {
 					fmt.Fprintf(std.out, "  the second time %s\n", line)
 				}
@@ -145,8 +148,8 @@ func newMCPProbe(std stdio) *cobra.Command {
 func newMCPCall(std stdio) *cobra.Command {
 	call := newToolsCall(std)
 	cmd := &cobra.Command{
-		Use: "call SERVER TOOL JSON -f run.yaml", Short: "Call a tool of a server, as trajgen tools call does with the name that a model sees",
-		Args: cobra.ExactArgs(3),
+		Use: "call SERVER TOOL JSON -f run.yaml", Args: cobra.ExactArgs(3),
+		Short: "Call a tool of a server, as trajgen tools call does with the name that a model sees",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			call.SetContext(cmd.Context())
 			return call.RunE(cmd, []string{mcp.Shown(args[0], args[1]), args[2]})

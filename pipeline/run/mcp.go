@@ -18,8 +18,10 @@ import (
 	"trajgen/tools/mcp"
 )
 
-// OpenMCP asks the MCP servers what they have; commands run in sandboxes like those of the run. With anew the lock file does not count.
-func (f *File) OpenMCP(ctx context.Context, backend func() (sandbox.Backend, error), logger *slog.Logger, anew bool) (*mcp.Set, error) {
+// OpenMCP asks the MCP servers what they have; commands run in sandboxes like those of the run. With anew the lock file does not
+// count.
+func (f *File) OpenMCP(ctx context.Context, backend func() (sandbox.Backend, error), logger *slog.Logger, anew bool) (
+	*mcp.Set, error) {
 	return mcp.Open(ctx, f.MCP, mcp.Options{
 		Environ: os.LookupEnv, Now: time.Now, Logger: logger, Anew: anew,
 		Sandbox: func(ctx context.Context, id string) (sandbox.Sandbox, error) {
@@ -48,7 +50,8 @@ func (e *Experiment) openMCP(ctx context.Context) (err error) {
 	}
 	for _, name := range e.File.MCP.Enabled() {
 		if s := e.File.MCP.Servers[name]; s.Shared && !s.Stateless {
-			fmt.Fprintf(e.warnings, "mcp server %s is shared: what it keeps of one episode, others may see (stateless: true says that it keeps nothing)\n", name)
+			fmt.Fprintf(e.warnings, "mcp server %s is shared: what it keeps of one episode, others may see (stateless: true says that "+
+				"it keeps nothing)\n", name)
 		}
 	}
 	return nil
@@ -115,7 +118,9 @@ func withMCP(reg *registry.Registry, f File) (*registry.Registry, error) {
 		_, unknown := reg.Resolve([]string{name}, nil)
 		_, none := reg.Resolve([]string{mcp.Toolset(name)}, nil)
 		if !custom && unknown != nil && none == nil {
-			aliases[name] = registry.ToolsetDef{Description: "Tools of the MCP server " + name, Includes: []string{mcp.Toolset(name)}}
+			aliases[name] = registry.ToolsetDef{
+				Description: "Tools of the MCP server " + name, Includes: []string{mcp.Toolset(name)},
+			}
 		}
 	}
 	return reg.WithToolsets(aliases)

@@ -153,7 +153,8 @@ func (f *File) checkModels() error {
 	}
 	for _, name := range f.MCP.Enabled() {
 		s := f.MCP.Servers[name].Sampling
-		refuse(scripted && s != nil && (s.Model == "" || s.BaseURL == ""), "mcp server %s: sampling needs model and base_url when a policy plays: the embedded server knows the agent's part alone", name)
+		refuse(scripted && s != nil && (s.Model == "" || s.BaseURL == ""), "mcp server %s: sampling needs model and base_url when a "+
+			"policy plays: the embedded server knows the agent's part alone", name)
 	}
 	return errors.Join(problems...)
 }

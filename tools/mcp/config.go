@@ -164,9 +164,9 @@ func (s Server) problems() []error {
 	bad(stdio == (s.URL != ""), "want a command, which runs in the sandbox, or a url, and not both")
 	bad(stdio && s.Command[0] == "", "the command has no program")
 	bad(strings.ContainsRune(strings.Join(s.Command, ""), 0), "the command has a zero byte")
-	bad(stdio && fetches(s.Command), "%s would fetch a package during the run, which can be another one tomorrow, and the sandbox has "+
-		"no network: install the package once, with a lock file that has hashes, and give what was installed under files, or in the "+
-		"image; trajgen mcp lock then pins it", s.Command)
+	bad(stdio && fetches(s.Command), "%s would fetch a package during the run, which can be another one tomorrow, and the sandbox "+
+		"has no network: install the package once, with a lock file that has hashes, and give what was installed under files, or "+
+		"in the image; trajgen mcp lock then pins it", s.Command)
 	bad(!stdio && len(s.Files)+len(s.Env)+len(s.EnvAllow) > 0, "files, env and env_allow belong to a command")
 	bad(stdio && (len(s.HeaderEnv) > 0 || s.OAuth != nil || s.Transport != ""), "header_env, oauth and transport belong to a url")
 	bad(s.Transport != "" && s.Transport != "http" && s.Transport != "sse", "transport is %q; http or sse", s.Transport)

@@ -230,7 +230,8 @@ func (s *Set) define() error {
 func (s *server) definition(name, description string) registry.Definition {
 	d := registry.Definition{
 		Name: name, Toolset: Toolset(s.name), Description: cmp.Or(description, "A tool of the MCP server "+s.name+"."),
-		Timeout: s.timeout() + s.connectTimeout() + pingTime, MaxResult: s.cfg.MaxResult, NoSandbox: !s.inEpisode(), Untrusted: "mcp:" + s.name,
+		Timeout: s.timeout() + s.connectTimeout() + pingTime, MaxResult: s.cfg.MaxResult,
+		NoSandbox: !s.inEpisode(), Untrusted: "mcp:" + s.name,
 	}
 	if s.cfg.Parallel {
 		d.Access = func(json.RawMessage) registry.Access { return registry.Access{} }
@@ -242,7 +243,8 @@ func (s *server) definition(name, description string) registry.Definition {
 func (s *server) define(t Tool) (registry.Tool, error) {
 	return registry.DefineSchema(s.definition(t.Shown, t.Description), t.Parameters,
 		func(ctx context.Context, env *registry.Env, arguments json.RawMessage) (any, error) {
-			return s.call(ctx, env, request{t.Name, t.Idempotent, arguments}, func(call *inCall) (any, error) { return call.callTool(ctx, t) })
+			r := request{t.Name, t.Idempotent, arguments}
+			return s.call(ctx, env, r, func(call *inCall) (any, error) { return call.callTool(ctx, t) })
 		})
 }
 
@@ -297,7 +299,8 @@ func (s *Set) Rows(tools []registry.Tool) []episode.MCPServer {
 		}
 		d := each.described
 		rows = append(rows, episode.MCPServer{
-			Declared: each.name, Name: d.Name, Version: d.Version, Protocol: d.Protocol, SHA256: d.digest(), Shared: each.cfg.Shared,
+			Declared: each.name, Name: d.Name, Version: d.Version, Protocol: d.Protocol,
+			SHA256: d.digest(), Shared: each.cfg.Shared,
 		})
 	}
 	return rows

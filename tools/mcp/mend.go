@@ -14,9 +14,9 @@ const (
 	metaStructured = "trajgen/structured"
 )
 
-// mend rewrites a message so that the library can read all of it: a block of a content that it does not know becomes a text which says
-// so, where it would refuse the whole result. The schemas of tools and structured contents are kept as the server wrote them: the
-// order of keys, and numbers beyond 2^53. A message that needs none of it is returned as it is.
+// mend rewrites a message so that the library can read all of it: a block of a content that it does not know becomes a text which
+// says so, where it would refuse the whole result. The schemas of tools and structured contents are kept as the server wrote them:
+// the order of keys, and numbers beyond 2^53. A message that needs none of it is returned as it is.
 func mend(line []byte) []byte {
 	if !bytes.Contains(line, []byte(`"result"`)) {
 		return line

@@ -101,7 +101,9 @@ func (call *inCall) result(r *sdk.CallToolResult) (any, error) {
 const maxKept = 1 << 20 // bytes of a structured content in the trace
 
 func invalid(text string) *registry.Failure {
-	return &registry.Failure{Class: "invalid_arguments", Status: episode.CallInvalidArguments, Message: chars.First(text, maxError, "…")}
+	return &registry.Failure{
+		Class: "invalid_arguments", Status: episode.CallInvalidArguments, Message: chars.First(text, maxError, "…"),
+	}
 }
 
 // rpcError finds the error with which a server answered.
@@ -132,8 +134,8 @@ type About struct {
 	Shared     bool              `json:"shared,omitempty"`
 	Progress   int               `json:"progress_count,omitempty"`
 	Structured json.RawMessage   `json:"structured,omitempty"`
-	Noise      int               `json:"stdout_noise,omitempty"` // lines of the process that were no messages, so far
-	Changed    int               `json:"list_changed,omitempty"` // notices of a changed list, so far; the model's list stays as it was
+	Noise      int               `json:"stdout_noise,omitempty"` // lines of the process that were not messages, so far
+	Changed    int               `json:"list_changed,omitempty"` // notices of a changed list, so far; what the model sees stays
 	Elicited   []Elicited        `json:"elicited,omitempty"`     // what the server asked the user
 	Asked      []episode.Inquiry `json:"asked,omitempty"`        // of the model
 	Images     []episode.Part    `json:"kept_images,omitempty"`  // that the model was not shown

@@ -13,8 +13,8 @@ const (
 	maxDepth  = 32
 )
 
-// parameters makes the schema of a tool's arguments out of what a server sent: its root is an object, its references stay within it.
-// The error is why the tool is refused.
+// parameters makes the schema of a tool's arguments out of what a server sent: its root is an object, its references stay within
+// it. The error is why the tool is refused.
 func parameters(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("its schema has %d bytes; at most %d", len(raw), maxSchema)

@@ -25,8 +25,9 @@ type utilityArgs struct {
 
 const (
 	pageOnly = `{"type":"object","properties":{"cursor":{"type":"string","description":"next_cursor of the page before"}}}`
-	readURI  = `{"type":"object","properties":{"uri":{"type":"string","description":"as list_resources shows it, or made from a template"}},"required":["uri"]}`
-	getName  = `{"type":"object","properties":{"name":{"type":"string","description":"as list_prompts shows it"},` +
+	readURI  = `{"type":"object","properties":{"uri":{"type":"string","description":"as list_resources shows it, or made from a ` +
+		`template"}},"required":["uri"]}`
+	getName = `{"type":"object","properties":{"name":{"type":"string","description":"as list_prompts shows it"},` +
 		`"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`
 )
 
@@ -66,7 +67,8 @@ func (s *server) utilities(d *Described) ([]registry.Tool, error) {
 				if err := json.Unmarshal(arguments, &args); err != nil {
 					return nil, invalid(err.Error())
 				}
-				return s.call(ctx, env, request{u.name, true, arguments}, func(call *inCall) (any, error) { return u.call(ctx, call, args) })
+				r := request{u.name, true, arguments}
+				return s.call(ctx, env, r, func(call *inCall) (any, error) { return u.call(ctx, call, args) })
 			})
 		if err != nil {
 			return nil, err
@@ -93,7 +95,8 @@ func listResources(ctx context.Context, call *inCall, args utilityArgs) (any, er
 	page, err := fetch(ctx, call, func(ctx context.Context, c *conn) (*resourcePage, error) {
 		var page resourcePage
 		var err error
-		if page.Resources, err = c.session.ListResources(ctx, &sdk.ListResourcesParams{Cursor: args.Cursor}); err != nil || args.Cursor != "" {
+		page.Resources, err = c.session.ListResources(ctx, &sdk.ListResourcesParams{Cursor: args.Cursor})
+		if err != nil || args.Cursor != "" {
 			return &page, err
 		}
 		page.Templates, err = c.session.ListResourceTemplates(ctx, nil)

@@ -27,8 +27,8 @@ import (
 	"trajgen/tools/web/guard"
 )
 
-// wire carries the HTTP of a connection: through the URL guard, with the server's headers, and with patience for one that has too much
-// to do. Messages are read as those of a process are.
+// wire carries the HTTP of a connection: through the URL guard, with the server's headers, and with patience for one that has too
+// much to do. Messages are read as those of a process are.
 type wire struct {
 	server *server
 	fail   func(error) // gets why nothing more can be read
@@ -244,8 +244,10 @@ func (s *server) open(opts Options) error {
 			return errors.Join(errs...)
 		}
 		handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
-			Credentials: &oauthex.ClientCredentials{ClientID: id, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: secret}},
-			HTTPClient:  &http.Client{Transport: s.transport, Timeout: time.Minute},
+			Credentials: &oauthex.ClientCredentials{
+				ClientID: id, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: secret},
+			},
+			HTTPClient: &http.Client{Transport: s.transport, Timeout: time.Minute},
 		})
 		if err != nil {
 			return err
