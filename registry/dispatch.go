@@ -44,7 +44,9 @@ func (s *Session) prepare(req Request) *prepared {
 		ID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Name: req.Name, RawArguments: req.Arguments,
 	}}
 	p.meter.now = s.cfg.Now
-	p.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Logger: s.cfg.Logger, meter: &p.meter}
+	p.env = Env{
+		Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Logger: s.cfg.Logger, meter: &p.meter,
+	}
 	s.reserve(p)
 	if !req.Cut { // the meaning of a cut call is unknown
 		if p.unwrap(); p.refused != nil {

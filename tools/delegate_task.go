@@ -13,10 +13,11 @@ func init() {
 	add(registry.Define(registry.Definition{
 		Name: delegate.Tool, Toolset: delegationToolset, NoSandbox: true, OffClock: true,
 		Timeout: 1000 * time.Hour, // subagents have limits of their own, and waiting for a model counts for nothing
-		Description: "Hands work to subagents and returns what each reports when it has finished. A subagent knows nothing of this conversation: " +
-			"give it a goal that can be understood by itself, and all that it needs as context. It has your tools, but asks the user nothing " +
-			"and remembers nothing; you get its final report alone. Give goal for one subagent, or tasks for several. Use it for parts " +
-			"that need many steps and whose details you need not see; do what takes a call or two yourself.",
+		Description: "Hands work to subagents and returns what each reports when it has finished. A subagent knows nothing of " +
+			"this conversation: give it a goal that can be understood by itself, and all that it needs as context. It has your " +
+			"tools, but asks the user nothing and remembers nothing; you get its final report alone. Give goal for one subagent, " +
+			"or tasks for several. Use it for parts that need many steps and whose details you need not see; do what takes a " +
+			"call or two yourself.",
 	}, delegateTask))
 }
 
@@ -37,8 +38,8 @@ type delegateResult struct {
 
 func delegateTask(ctx context.Context, env *registry.Env, args delegateArgs) (any, error) {
 	if args.Background {
-		return nil, registry.Failf("no_background", "subagents cannot work in the background, as what you would see of them then depended on chance: leave "+
-			"background out, and the call returns when they have finished")
+		return nil, registry.Failf("no_background", "subagents cannot work in the background, as what you would see of them then "+
+			"depended on chance: leave background out, and the call returns when they have finished")
 	}
 	tasks := args.Tasks
 	switch goal := strings.TrimSpace(args.Goal); {

@@ -136,7 +136,8 @@ func Formats() map[string]Format {
 				format.Settings = map[string]Setting{}
 			}
 			format.Settings[childrenSetting] = Setting{
-				About: "is rows (default) for subagents as rows of their own, or skip to leave them out", words: []string{childrenRows, childrenSkip},
+				About: "is rows (default) for subagents as rows of their own, or skip to leave them out",
+				words: []string{childrenRows, childrenSkip},
 			}
 			all[name] = format
 		}

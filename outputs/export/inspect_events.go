@@ -23,7 +23,9 @@ type inspectMessages struct {
 }
 
 func newInspectMessages(ep *episode.Episode) *inspectMessages {
-	m := &inspectMessages{ep: ep, began: ep.Started, all: []object{}, turnOf: turnsByMessage(ep), results: map[string]int{}, calls: map[int][]int{}}
+	m := &inspectMessages{
+		ep: ep, began: ep.Started, all: []object{}, turnOf: turnsByMessage(ep), results: map[string]int{}, calls: map[int][]int{},
+	}
 	failed := map[string]object{}
 	for i := range ep.Calls {
 		call := &ep.Calls[i]

@@ -73,7 +73,8 @@ func (s *parquetSink) add(ep *episode.Episode) error {
 	return writeTables(ep, s.trajectories.put, s.calls.put)
 }
 
-// writeTables writes the rows of an episode and behind them those of its subagents. A nil function is a table that is not written.
+// writeTables writes the rows of an episode and behind them those of its subagents. A nil function is a table that is not
+// written.
 func writeTables(ep *episode.Episode, trajectory func(rows.Trajectory) error, call func(rows.ToolCall) error) error {
 	for each := range ep.Tree() {
 		if err := writeRows(each, trajectory, call); err != nil {

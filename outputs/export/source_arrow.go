@@ -34,7 +34,8 @@ func (in *input) beginArrow() error {
 	}
 	in.rows = true
 	in.episodes = func(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-		return nested(joined(ctx, arrowRowsOf[rows.Trajectory](trajectories, arrowTrajectorySchema), arrowRowsOf[rows.ToolCall](calls, arrowCallSchema)))
+		ofCalls := arrowRowsOf[rows.ToolCall](calls, arrowCallSchema)
+		return nested(joined(ctx, arrowRowsOf[rows.Trajectory](trajectories, arrowTrajectorySchema), ofCalls))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ var variables = []Variable{
 		}
 		return by
 	}},
-	{"subagents", "number", "that it had, and they in turn; a condition is about the episode, and they go with it", 0, func(ep *episode.Episode) any {
+	{"subagents", "number", "in its tree: a condition is about the episode, and they go with it", 0, func(ep *episode.Episode) any {
 		n := -1
 		for range ep.Tree() {
 			n++

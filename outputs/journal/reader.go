@@ -82,7 +82,8 @@ func (r *Reader) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error
 	}
 }
 
-// Episode returns the attempt of an episode that counts, or a subagent of it. The error wraps ErrNoEpisode when the journal has none.
+// Episode returns the attempt of an episode that counts, or a subagent in it. The error wraps ErrNoEpisode when the journal
+// has none.
 func (r *Reader) Episode(id string) (*episode.Episode, error) {
 	n := r.index.counted(id)
 	if n >= 0 || episode.PathOf(id) == "" {

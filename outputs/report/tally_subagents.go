@@ -6,8 +6,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Subagents are those of all episodes. They do not count as episodes. What they used is a part of Spending, and their calls are a part
-// of Calls.
+// Subagents are those of all episodes. They do not count as episodes. What they used is a part of Spending, and their calls
+// are a part of Calls.
 type Subagents struct {
 	Count    int            `json:"count"`
 	Outcomes []OutcomeCount `json:"outcomes"`
@@ -58,7 +58,8 @@ func (s *Subagents) fact() fact {
 	if s == nil {
 		return fact{}
 	}
-	text := fmt.Sprintf("%s, with %s prompt and %s completion tokens of those below", Thousands(s.Count), Thousands(s.Usage.Prompt), Thousands(s.Usage.Completion))
+	text := fmt.Sprintf("%s, with %s prompt and %s completion tokens of those below",
+		Thousands(s.Count), Thousands(s.Usage.Prompt), Thousands(s.Usage.Completion))
 	if s.USD != nil {
 		text += ", " + dollars(*s.USD)
 	}

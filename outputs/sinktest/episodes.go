@@ -33,7 +33,9 @@ func subagent(root, parent *episode.Episode, number, depth int) *episode.Episode
 	ep.Key = parent.Key.Child(0, 0, number)
 	ep.ID, ep.Outcome, ep.Reward, ep.Rewards, ep.Fault, ep.Earlier = ep.Key.ID(), episode.Success, nil, nil, nil, nil
 	ep.Answer, ep.Usage.Completion = "report "+ep.Key.Path, 1000
-	ep.Origin = &episode.Origin{Parent: parent.ID, Call: parent.Calls[0].ID, Depth: depth, Role: episode.RoleLeaf, RootReward: root.Reward}
+	ep.Origin = &episode.Origin{
+		Parent: parent.ID, Call: parent.Calls[0].ID, Depth: depth, Role: episode.RoleLeaf, RootReward: root.Reward,
+	}
 	return ep
 }
 

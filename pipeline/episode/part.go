@@ -61,7 +61,7 @@ func (c *ToolCall) Shown() []Part {
 	return all
 }
 
-// Images are the images of an episode and its subagents, each once, as they first come up: of its task, its messages and its calls.
+// Images are the images of an episode and its subagents, each once, as they first come up: of tasks, messages and calls.
 func (ep *Episode) Images() (all []Part) {
 	known := map[string]bool{}
 	add := func(parts []Part) {

@@ -23,8 +23,8 @@ type Origin struct {
 	RootReward *float64 `json:"root_reward"`
 }
 
-// Child is the key of a subagent, which has draws and seeds of its own: it was the task-th of a call, which was the call-th of its
-// turn.
+// Child is the key of a subagent, which has draws and seeds of its own: it was the task-th of a call, which was the call-th
+// of its turn.
 func (k Key) Child(turn, call, task int) Key {
 	at := fmt.Sprintf("%d-%d-%d", turn, call, task)
 	if k.Path != "" {

@@ -16,9 +16,9 @@ import (
 	"trajgen/tools/delegate"
 )
 
-// subagents plays what an episode's agent delegates: each subagent is an episode of its own, with a key made of its parent's, that
-// is kept among the children of its parent. The tool delegate_task finds it among the services of the session; its calls run one
-// by one.
+// subagents plays what an episode's agent delegates: each subagent is an episode of its own, with a key made of its parent's,
+// that is kept among the children of its parent. The tool delegate_task finds it among the services of the session; its calls
+// run one by one.
 type subagents struct {
 	attempt *attempt
 	begun   int
@@ -86,9 +86,11 @@ func (s *subagents) orders(from delegate.Call, tasks []delegate.Task) ([]*order,
 	a, most := s.attempt, s.attempt.Delegation.WithDefaults()
 	switch {
 	case len(tasks) > most.MaxChildren:
-		return nil, registry.Failf("too_many_tasks", "%d tasks, and a call takes at most %d: make several calls", len(tasks), most.MaxChildren)
+		return nil, registry.Failf("too_many_tasks", "%d tasks, and a call takes at most %d: make several calls",
+			len(tasks), most.MaxChildren)
 	case s.begun+len(tasks) > mostSubagents:
-		return nil, registry.Failf("too_many_subagents", "you have had %d subagents, of at most %d: do the rest yourself", s.begun, mostSubagents)
+		return nil, registry.Failf("too_many_subagents", "you have had %d subagents, of at most %d: do the rest yourself",
+			s.begun, mostSubagents)
 	case a.clock.left <= 0:
 		return nil, registry.Failf("time_up", "no time is left")
 	}
@@ -134,7 +136,8 @@ func (s *subagents) order(from delegate.Call, number int, task delegate.Task) (*
 	}
 	tools := slices.DeleteFunc(wanted, func(name string) bool { return !may(name) })
 	if len(tools) == 0 && len(task.Toolsets) > 0 {
-		return nil, registry.Failf("no_tools", "tasks[%d]: you have no tool of the toolsets %s that a subagent may have", number, strings.Join(toolsets, ", "))
+		return nil, registry.Failf("no_tools", "tasks[%d]: you have no tool of the toolsets %s that a subagent may have",
+			number, strings.Join(toolsets, ", "))
 	}
 	if role == episode.RoleOrchestrator {
 		tools = append(tools, delegate.Tool)
@@ -150,13 +153,16 @@ func (s *subagents) order(from delegate.Call, number int, task delegate.Task) (*
 }
 
 const (
-	leafPrompt = "You are a subagent: another agent has given you one piece of its work. Do that piece with your tools, and nothing beyond it. " +
-		"You cannot ask anybody. When you have finished, answer with a report that stands by itself, as all else of this conversation is lost: " +
-		"what you did, what you found, which files you made or changed, and what did not work."
-	orchestratorPrompt = " You may hand parts of it to subagents of your own with delegate_task; what they report is for you, and your report is for the agent."
+	leafPrompt = "You are a subagent: another agent has given you one piece of its work. Do that piece with your tools, and " +
+		"nothing beyond it. You cannot ask questions. When you have finished, answer with a report that stands by itself, as " +
+		"all else of this conversation is lost: what you did, what you found, which files you made or changed, and what did " +
+		"not work."
+	orchestratorPrompt = " You may hand parts of it to subagents of your own with delegate_task; what they report is for you, " +
+		"and your report is for the agent."
 )
 
-// task is what a subagent is told, in the world of its parent's task. Where it has a sandbox of its own it begins as that task does.
+// task is what a subagent is told, in the world of its parent's task. Where it has a sandbox of its own it begins as that
+// task does.
 func (s *subagents) task(from delegate.Task, role string) *episode.Task {
 	of, settings := s.attempt.task, s.attempt.Delegation.WithDefaults()
 	task := &episode.Task{ID: of.ID, Row: of.Row, System: leafPrompt, Sites: of.Sites, MCP: of.MCP, Limits: episode.Limits{Turns: settings.Turns}}
@@ -175,8 +181,8 @@ func (s *subagents) task(from delegate.Task, role string) *episode.Task {
 	return task
 }
 
-// play plays subagents, so many at once as the run allows. The agent's clock goes on by what those took of theirs that were played
-// one after another. An error is what ends the episode; it also ends the other subagents.
+// play plays subagents, so many at once as the run allows. The agent's clock goes on by what those took of theirs that were
+// played one after another. An error is what ends the episode; it also ends the other subagents.
 func (s *subagents) play(ctx context.Context, orders []*order) error {
 	run, left := ctx, s.attempt.clock.left
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -243,8 +249,8 @@ func (a *attempt) sub(o *order, left time.Duration) *attempt {
 	return c
 }
 
-// playSub plays a subagent to its end. An error ends its parent's episode, too: what is not the subagent's doing must not look like
-// that, nor like its parent's.
+// playSub plays a subagent to its end. An error ends its parent's episode, too: what is not the subagent's doing must not look
+// like that, nor like its parent's.
 func (a *attempt) playSub(ctx context.Context) error {
 	err := a.play(ctx)
 	ep := a.ep

@@ -35,14 +35,16 @@ func (s Settings) Validate() error {
 		errs = append(errs, fmt.Errorf("delegation.sandbox is %q; %s or %s", s.Sandbox, InParents, InOwn))
 	}
 	if s.Depth > maxDepth || s.MaxChildren > maxChildren {
-		errs = append(errs, fmt.Errorf("delegation.depth is %d and max_children %d; at most %d and %d", s.Depth, s.MaxChildren, maxDepth, maxChildren))
+		errs = append(errs, fmt.Errorf("delegation.depth is %d and max_children %d; at most %d and %d",
+			s.Depth, s.MaxChildren, maxDepth, maxChildren))
 	}
 	return errors.Join(errs...)
 }
 
 // WithDefaults are the settings with the defaults of those that are not given.
 func (s Settings) WithDefaults() Settings {
-	s.MaxChildren, s.Depth, s.Turns, s.Sandbox = cmp.Or(s.MaxChildren, 3), cmp.Or(s.Depth, 1), cmp.Or(s.Turns, 50), cmp.Or(s.Sandbox, InParents)
+	s.MaxChildren, s.Depth, s.Turns = cmp.Or(s.MaxChildren, 3), cmp.Or(s.Depth, 1), cmp.Or(s.Turns, 50)
+	s.Sandbox = cmp.Or(s.Sandbox, InParents)
 	if s.Parallel == 0 && s.Sandbox == InParents {
 		s.Parallel = 1 // what two do in one place at once depends on chance
 	}
@@ -50,8 +52,8 @@ func (s Settings) WithDefaults() Settings {
 	return s
 }
 
-// Withheld are the tools that no subagent gets: they speak to the user, change what outlasts the episode, or call others unseen.
-// An orchestrator has delegate_task, and a leaf does not.
+// Withheld are the tools that no subagent gets: they speak to the user, change what outlasts the episode, or call others
+// unseen. An orchestrator has delegate_task, and a leaf does not.
 var Withheld = []string{"clarify", "memory", "execute_code", "send_message", "cronjob"}
 
 // Tool is the name of the tool that delegates.

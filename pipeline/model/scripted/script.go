@@ -64,12 +64,15 @@ func newScript(task *episode.Task) *script {
 		sc.gold = append(sc.gold, kept)
 	}
 	for goal, gold := range task.Subagents {
-		sub := newScript(&episode.Task{ID: task.ID + "\x00" + goal, Prompt: []episode.Message{{Role: "user", Content: goal}}, Gold: gold})
+		prompt := []episode.Message{{Role: "user", Content: goal}}
+		sub := newScript(&episode.Task{ID: task.ID + "\x00" + goal, Prompt: prompt, Gold: gold})
 		sub.subagent = true
 		sc.subagents = append(sc.subagents, sub)
 	}
 	// The longest first: a goal may begin with another.
-	slices.SortFunc(sc.subagents, func(a, b *script) int { return cmp.Or(len(b.first)-len(a.first), strings.Compare(a.first, b.first)) })
+	slices.SortFunc(sc.subagents, func(a, b *script) int {
+		return cmp.Or(len(b.first)-len(a.first), strings.Compare(a.first, b.first))
+	})
 	asked := false
 	for _, m := range task.Prompt {
 		switch {
