@@ -40,7 +40,9 @@ func (f *family) Complete(_ context.Context, req model.Request) (model.Reply, er
 	if len(lines) == 0 {
 		lines = f.lines["any"]
 	}
-	return lines[min(turn, len(lines)-1)](req)
+	reply, err := lines[min(turn, len(lines)-1)](req)
+	reply.Message.Calls = slices.Clone(reply.Message.Calls) // each episode owns what it was told
+	return reply, err
 }
 
 func hand(arguments string) func(model.Request) (model.Reply, error) {
