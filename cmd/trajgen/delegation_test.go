@@ -169,9 +169,9 @@ func killFamilies(t *testing.T, sandbox string) {
 	moments := rand.New(rand.NewPCG(uint64(number(t, "CRASH_SEED", 1)), 20))
 	durable := append(args, "--out", run, "--durable-turns", "--record", taped)
 	killed := 0
-	for range kills {
-		anytime, known := moments.IntN(3) == 0, s.known()
-		s.let(moments.IntN(2*all/kills + 1))
+	for n := range kills {
+		anytime, known := n%4 == 3, s.known()
+		s.let(moments.IntN(all/kills + 1))
 		if anytime {
 			s.let(-1)
 		}
@@ -220,6 +220,9 @@ func killFamilies(t *testing.T, sandbox string) {
 	succeed(t, append(args, "--out", again, "--replay", taped)...)
 	sameRows(t, want, unresumed(t, again))
 	t.Logf("%d kills, %d requests", killed, n)
+	if killed < kills/2 {
+		t.Errorf("%d kills of %d: the run ended too early to prove anything", killed, kills)
+	}
 }
 
 // TestSubagentOfAnotherWorld: where a subagent's tools say something else after a crash, its whole tree begins anew, and says why.
