@@ -64,14 +64,14 @@ func TestBundled(t *testing.T) {
 // TestBundledApart holds that the bundled datasets are apart: none has rows of another, nor its digest.
 func TestBundledApart(t *testing.T) {
 	digests := map[string]string{}
-	for path, tag := range map[string]string{datasets.Bundled: "", datasets.BundledResearch: "research", datasets.BundledBrowser: "browser", datasets.BundledSkills: "skills"} {
+	for path, tag := range map[string]string{datasets.Bundled: "", datasets.BundledResearch: "research", datasets.BundledBrowser: "browser", datasets.BundledSkills: "skills", datasets.BundledHome: "home"} {
 		digest, err := open(t, path, datasets.Options{}).Digest(t.Context())
 		if err != nil || digests[digest] != "" {
 			t.Errorf("the digest of %s is %s, like that of %q, and %v", path, digest, digests[digest], err)
 		}
 		digests[digest] = path
 		for _, task := range read(t, path, datasets.Options{}) {
-			for _, of := range []string{"research", "browser", "skills"} {
+			for _, of := range []string{"research", "browser", "skills", "home"} {
 				if slices.Contains(task.Tags, of) != (of == tag) {
 					t.Errorf("%s has %s, with the tags %v", path, task.ID, task.Tags)
 				}

@@ -53,3 +53,27 @@ func refused(t *testing.T, row string) string {
 	}
 	return "nothing"
 }
+
+// TestStates reads what is expected of a home and of messages, and tries it with what they begin with.
+func TestStates(t *testing.T) {
+	row := func(more string) string { return `{"prompt": "a", ` + more + `}` }
+	for text, want := range map[string]string{
+		row(`"verify": {"home_state": "states['lock.front_door'] == 'locked'"}`):                                        "",
+		row(`"home": {"light.attic": {"state": "off"}}, "verify": {"home_state": "states['light.attic'] == 'on'"}`):     "",
+		row(`"verify": {"home_state": "sates['lock.front_door'] == 'locked'"}`):                                         "home_state: with the state in which the home begins: expect",
+		row(`"home": {"light.attic": {"status": "off"}}`):                                                               "want entities, each with state, area or attributes",
+		row(`"home": {"Attic": {"state": "off"}, "light.attic": {}}`):                                                   `entity "light.attic": want a name such as light.attic, and a state`,
+		row(`"channels": ["signal:+49", "sms:1"], "verify": {"outbox": "len(sent) == 1 and 'signal:+49' in channels"}`): "",
+		row(`"verify": {"outbox": "len(send) == 1"}`):                                                                   "outbox: before anything is sent: expect",
+		row(`"channels": ["family"]`):                                                                                   `channel "family"; want PLATFORM:ID`,
+	} {
+		source := open(t, write(t, "tasks.jsonl", text), datasets.Options{})
+		var got error
+		for _, err := range source.Tasks(t.Context()) {
+			got = err
+		}
+		if (got == nil) != (want == "") || got != nil && !strings.Contains(got.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, got, want)
+		}
+	}
+}

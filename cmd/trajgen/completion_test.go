@@ -32,7 +32,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"diff", "runs/one", ""}, []string{"runs/two"}, ""},
 		{[]string{"tools", "schema", "read"}, []string{"read_file"}, "terminal"},
 		{[]string{"tools", "call", "br"}, []string{"browser_click"}, ""},
-		{[]string{"tools", "call", "se"}, []string{"session_search"}, "send_message"}, // which is not built yet
+		{[]string{"tools", "call", "x"}, nil, "x_search"}, // which is known by its name alone
 		{[]string{"toolsets", "resolve", "fi"}, []string{"file"}, ""},
 		{[]string{"distributions", "show", "bal"}, []string{"balanced"}, ""},
 		{[]string{"check", "--map", ""}, []string{"gsm8k", "humaneval"}, ""},

@@ -39,8 +39,9 @@ func (e *email) send(ctx context.Context, m outbox.Message, key string) (string,
 	if err := message.To(id(m.Channel)); err != nil {
 		return "", source.Errorf(source.Agent, source.Malformed, "email: %.200q is not an address", id(m.Channel))
 	}
-	_, host, _ := strings.Cut(e.From, "@")
-	own := nonce(key) + "@" + strings.Trim(host, "<> ")
+	_, domain, _ := strings.Cut(e.From, "@")
+	domain = strings.Trim(domain, "<> ")
+	own := nonce(key) + "@" + domain
 	message.SetMessageIDWithValue(own)
 	message.SetDate()
 	subject, _, _ := strings.Cut(cmp.Or(strings.TrimSpace(m.Text), "Files"), "\n")
@@ -53,15 +54,17 @@ func (e *email) send(ctx context.Context, m outbox.Message, key string) (string,
 	}
 	host, number, _ := net.SplitHostPort(e.Server)
 	port, _ := strconv.Atoi(number)
-	options := []mail.Option{mail.WithPort(port), mail.WithTLSPolicy(mail.TLSMandatory)}
+	options := []mail.Option{mail.WithPort(port), mail.WithTLSPolicy(mail.TLSMandatory), mail.WithHELO(domain)}
+	auth := mail.SMTPAuthAutoDiscover
 	switch e.TLS {
 	case "tls":
 		options = append(options, mail.WithSSL())
 	case "none":
 		options = append(options, mail.WithTLSPolicy(mail.NoTLS))
+		auth = mail.SMTPAuthPlainNoEnc // as the operator says
 	}
 	if e.password != "" {
-		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(cmp.Or(e.User, e.From)), mail.WithPassword(e.password))
+		options = append(options, mail.WithSMTPAuth(auth), mail.WithUsername(cmp.Or(e.User, e.From)), mail.WithPassword(e.password))
 	}
 	client, err := mail.NewClient(host, options...)
 	if err == nil {
