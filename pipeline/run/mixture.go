@@ -66,7 +66,7 @@ func (e *Experiment) openHome(context.Context) (err error) {
 
 // openMessages opens where messages go.
 func (e *Experiment) openMessages(context.Context) (err error) {
-	if e.messages, err = messages.Open(messages.Config{Settings: e.File.Messages, Getenv: os.Getenv, Now: time.Now}); err != nil {
+	if e.messages, err = messages.Open(messages.Config{Settings: e.File.Messages, Kept: e.File.NoUser, Getenv: os.Getenv, Now: time.Now}); err != nil {
 		return e.onResume(err)
 	}
 	e.closers = append(e.closers, e.messages.Close)

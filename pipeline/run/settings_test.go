@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"trajgen/tools/moa"
 )
 
 // TestSettingsDecide holds that every field of a run file says whether it is of the experiment, under a name of its own.
@@ -37,7 +39,9 @@ func TestSettingsDecide(t *testing.T) {
 // finds the same.
 func TestEverySettingCounts(t *testing.T) {
 	contents := []string{"dataset", "map", "distribution", "plugins", "mcp_servers", "system_prompt", "ephemeral_system_prompt", "prefill", "replay", "twin", "web", "skills", "skills_include"} // read later
+	mixed := func(f *File) { f.MOA.References = []moa.Model{{Model: "a"}} }
 	beside := map[string]func(*File){
+		"moa_aggregator": mixed, "moa_at_least": mixed, "moa_max_tokens": mixed,
 		"skill":    func(f *File) { f.Scripted.Policy = "noisy" },
 		"approver": func(f *File) { f.Commands.Policy = "approve" }, "approver_model": func(f *File) { f.Commands.Policy = "approve" },
 		"max_tasks": func(f *File) { f.Dataset.Stratify = "difficulty" },
@@ -47,6 +51,9 @@ func TestEverySettingCounts(t *testing.T) {
 		"sweep": `{"temperature": [0, 1]}`, "tool_search": `{"enabled": "on"}`, "custom_toolsets": `{"a": {"tools": ["terminal"]}}`, "prices": `{"m": {"input": 1}}`,
 		"plugins": `[{"name": "a"}]`, "policy": `"oracle"`, "media_providers": `{"fal": {"base_url": "http://h"}}`,
 		"rl_environments": `{"a": {"dataset": "b"}}`, "rl_trainer": `{"command": ["a"]}`, "rl_fields": `{"a": {"type": "int"}}`, "rl_models": `{"a": {"model": "b"}}`,
+		"moa_references": `[{"model": "b"}]`, "moa_aggregator": `{"model": "b"}`, "messages_telegram": `{"channels": ["1"]}`,
+		"messages_discord": `{"channels": ["1"]}`, "messages_slack": `{"channels": ["1"]}`, "messages_email": `{"channels": ["a@b.example"]}`,
+		"messages_webhook": `{"channels": {"a": "http://h"}}`,
 	}
 	kinds := map[string]string{"string": `"x"`, "int": "7", "uint": "7", "number": "0.25", "bool": "true", "duration": `"7s"`, "size": `"33M"`, "list": `["x"]`, "pairs": `{"x": 1}`}
 	var blank File

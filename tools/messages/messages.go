@@ -21,6 +21,7 @@ import (
 // Config says what is opened.
 type Config struct {
 	Settings Settings
+	Kept     bool // messages stay in the outbox, whatever the settings say
 	Getenv   func(string) string
 	Now      func() time.Time
 }
@@ -44,6 +45,9 @@ const Unsupported = source.Unsupported
 // Open opens what the settings name. Nothing is sent.
 func Open(c Config) (*Messenger, error) {
 	m := &Messenger{channels: c.Settings.Channels(), services: map[string]service{}, live: http.DefaultTransport.(*http.Transport).Clone()}
+	if c.Kept {
+		return m, nil
+	}
 	var problems []error
 	for _, env := range c.Settings.Variables() {
 		if c.Getenv(env) == "" {
@@ -114,9 +118,9 @@ type View struct {
 	ask     Ask
 }
 
-// View is the messages of an attempt, which has a name of its own, with the channels of its task. With services there are theirs alone.
+// View is the messages of an attempt, which has a name of its own, with the channels of its task, or those of the settings alone.
 func (m *Messenger) View(attempt string, channels []string, ask Ask) *View {
-	if len(m.services) > 0 {
+	if len(m.channels) > 0 {
 		channels = m.channels
 	}
 	return &View{m, outbox.New(channels), attempt, ask}

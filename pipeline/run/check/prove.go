@@ -15,7 +15,6 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/pipeline/run"
 	"trajgen/tools/home"
-	"trajgen/tools/messages"
 	"trajgen/tools/skills"
 	"trajgen/tools/web"
 )
@@ -60,7 +59,7 @@ func Provable(file run.File) (run.File, error) {
 		file.Skills.Mode = skills.With // a reference solution may need them
 	}
 	file.Media.VisionModel, file.Media.VisionBaseURL, file.Media.VisionAPIKeyEnv = "", "", ""
-	file.Home, file.Messages = home.Settings{}, messages.Settings{} // a proof acts on nothing outside of this machine
+	file.Home = home.Settings{} // a proof acts on nothing outside of this machine
 	file.Context = rollout.ContextSettings{CompactAt: file.Context.CompactAt, CompactTo: file.Context.CompactTo}
 	return file, errors.Join(sweep, file.Validate())
 }
