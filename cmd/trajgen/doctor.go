@@ -61,7 +61,25 @@ func examine(ctx context.Context) []finding {
 	if os.Getenv("OPENAI_API_KEY") == "" {
 		key.Detail = "not set; needed for api.openai.com alone (name another variable with --api-key-env)"
 	}
-	return append(findings, key)
+	return append(append(findings, key), examineTools()...)
+}
+
+// examineTools says which tools need something of the run file.
+func examineTools() []finding {
+	file := run.Default()
+	reg, err := run.NewRegistry(file)
+	if err != nil {
+		return []finding{{What: "tools", Detail: err.Error()}}
+	}
+	needs := file.Lacking()
+	var findings []finding
+	for _, tool := range reg.Tools() {
+		if reason := needs[tool.Name]; reason != "" {
+			findings = append(findings, finding{What: "toolset " + tool.Toolset, Detail: tool.Name + ": " + reason})
+		}
+	}
+	return append(findings, finding{What: "toolset vision", OK: true, Detail: "the run file's model takes images (model: {vision: true}), or " +
+		"media: {vision_model: NAME} looks at them; video wants the latter"})
 }
 
 func examineBackend(ctx context.Context, name string) []finding {

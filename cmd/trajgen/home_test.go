@@ -122,3 +122,35 @@ func TestMessagesLeave(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestKilledAfterItActed kills a run after each of its turns: no model of a mixture is asked again, nothing is sent again, and the
+// rows are those of a run that was not interrupted.
+func TestKilledAfterItActed(t *testing.T) {
+	var asked, sent atomic.Int64
+	council := council(t, &asked)
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
+	t.Cleanup(hook.Close)
+	dataset := write(t, "act.jsonl", `{"id":"act","prompt":"Act.","toolsets":["moa","messaging","homeassistant"],"verify":[{"outbox":"len(sent) == 1"},{"home_state":"states['lock.front_door'] == 'locked'"}],"gold":[`+
+		`{"tool_calls":[{"name":"mixture_of_agents","arguments":{"user_prompt":"What?"}}]},`+
+		`{"tool_calls":[{"name":"send_message","arguments":{"target":"webhook","message":"Hi"}},{"name":"ha_call_service","arguments":{"domain":"lock","service":"lock","entity_id":"lock.front_door"}}]},{"content":"done"}]}`+"\n")
+	file := write(t, "run.yaml", mixed(council, "messages: {webhook: {channels: {alerts: \""+hook.URL+"\"}}}\nplay: {durable_turns: true}\n"))
+	s, url := openTurnstile(t, dataset)
+	dir := t.TempDir()
+	args := []string{"run", "-f", file, "--dataset", dataset, "--model", "m", "--base-url", url, "--workers", "1", "--quiet", "--sandbox", "local"}
+	whole, cut := filepath.Join(dir, "whole"), filepath.Join(dir, "cut")
+	succeed(t, append(args, "--out", whole)...)
+	if asked.Load() != 4 || sent.Load() != 1 {
+		t.Fatalf("%d requests to the models, %d messages", asked.Load(), sent.Load())
+	}
+	killed(t, s, 1, 1, append(args, "--out", cut)...)
+	killed(t, s, 1, 1, append(args, "--out", cut, "--resume")...)
+	succeed(t, append(args, "--out", cut, "--resume")...)
+	if asked.Load() != 8 || sent.Load() != 2 {
+		t.Errorf("with a run that was killed %d requests to the models, want 8, and %d messages, want 2", asked.Load(), sent.Load())
+	}
+	want, _ := unmarked(t, whole)
+	got, marked := unmarked(t, cut)
+	if sameRows(t, want, got); marked != 1 {
+		t.Errorf("%d episodes were resumed", marked)
+	}
+}

@@ -236,3 +236,13 @@ func TestWithoutTools(t *testing.T) {
 		})
 	}
 }
+
+func TestDoctorKnowsWhatToolsNeed(t *testing.T) {
+	said := map[string]string{}
+	for _, f := range examineTools() {
+		said[f.What] = f.Detail
+	}
+	if !strings.Contains(said["toolset moa"], "moa: {references") || !strings.Contains(said["toolset video_gen"], "media: {video: fal}") {
+		t.Errorf("%v", said)
+	}
+}
