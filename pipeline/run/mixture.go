@@ -3,15 +3,11 @@ package run
 import (
 	"cmp"
 	"context"
-	"os"
-	"time"
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
-	"trajgen/tools/home"
-	"trajgen/tools/messages"
 	"trajgen/tools/moa"
 )
 
@@ -54,24 +50,6 @@ func (m *models) beside(ep *episode.Episode, ask rollout.Ask) []any {
 
 // askNow asks where no record is kept.
 func askNow(_, _ string, _ any, ask func() error) error { return ask() }
-
-// openHome opens the home of the run.
-func (e *Experiment) openHome(context.Context) (err error) {
-	if e.home, err = home.Open(home.Config{Settings: e.File.Home, Getenv: os.Getenv, Now: time.Now}); err != nil {
-		return e.onResume(err)
-	}
-	e.closers = append(e.closers, e.home.Close)
-	return nil
-}
-
-// openMessages opens where messages go.
-func (e *Experiment) openMessages(context.Context) (err error) {
-	if e.messages, err = messages.Open(messages.Config{Settings: e.File.Messages, Kept: e.File.NoUser, Getenv: os.Getenv, Now: time.Now}); err != nil {
-		return e.onResume(err)
-	}
-	e.closers = append(e.closers, e.messages.Close)
-	return nil
-}
 
 // Lacking are the tools for which a run file does not declare what they need, and what that is.
 func (f *File) Lacking() map[string]string {
