@@ -170,7 +170,7 @@ func killFamilies(t *testing.T, sandbox string) {
 	durable := append(args, "--out", run, "--durable-turns", "--record", taped)
 	killed := 0
 	for n := range kills {
-		anytime, known := n%4 == 3, s.known()
+		anytime, known := n%16 == 3, s.known()
 		s.let(moments.IntN(all/kills + 1))
 		if anytime {
 			s.let(-1)
@@ -186,7 +186,7 @@ func killFamilies(t *testing.T, sandbox string) {
 		go func() { _ = cmd.Wait(); close(ended) }()
 		if anytime {
 			select {
-			case <-time.After(time.Duration(moments.IntN(1500)) * time.Millisecond):
+			case <-time.After(time.Duration(moments.IntN(500)) * time.Millisecond):
 			case <-ended:
 			}
 		} else {
