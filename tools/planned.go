@@ -14,8 +14,6 @@ var planned = []struct {
 	{toolset: "x_search", names: "x_search"},
 	{toolset: "computer_use", names: "computer_use"},
 	{toolset: "terminal", names: "read_terminal"},
-	{toolset: "messaging", names: "send_message"},
-	{toolset: "homeassistant", names: "ha_list_entities ha_get_state ha_list_services ha_call_service"},
 	{toolset: "kanban", names: "kanban_show kanban_list kanban_complete kanban_block kanban_heartbeat kanban_comment kanban_create" +
 		" kanban_link kanban_unblock"},
 	{toolset: "discord", names: "discord"},
