@@ -307,7 +307,6 @@ func (a *attempt) end() {
 	if a.skills != nil {
 		a.ep.Skills = a.skills.Trace(a.ep.Calls)
 	}
-	a.sandbox.close()
 	if a.guest {
 		a.ep.Sandbox = a.sandbox.described()
 	} else {
