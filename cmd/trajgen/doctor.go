@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,18 +67,26 @@ func examine(ctx context.Context) []finding {
 
 // examineTools says which tools need something of the run file.
 func examineTools() []finding {
-	file := run.Default()
-	reg, err := run.NewRegistry(file)
+	reg, err := run.NewRegistry(run.Default())
 	if err != nil {
 		return []finding{{What: "tools", Detail: err.Error()}}
 	}
-	needs := file.Lacking()
-	var findings []finding
+	all, err := reg.Select([]string{"all"}, nil)
+	if err != nil {
+		return []finding{{What: "tools", Detail: err.Error()}}
+	}
+	lacking := map[finding][]string{}
 	for _, tool := range reg.Tools() {
-		if reason := needs[tool.Name]; reason != "" {
-			findings = append(findings, finding{What: "toolset " + tool.Toolset, Detail: tool.Name + ": " + reason})
+		if why := all.Missing()[tool.Name]; why != "" && !tool.Planned() {
+			f := finding{What: "toolset " + tool.Toolset, Detail: why}
+			lacking[f] = append(lacking[f], tool.Name)
 		}
 	}
+	var findings []finding
+	for f, names := range lacking {
+		findings = append(findings, finding{What: f.What, Detail: strings.Join(names, ", ") + ": " + f.Detail})
+	}
+	slices.SortFunc(findings, func(a, b finding) int { return cmp.Compare(a.What+a.Detail, b.What+b.Detail) })
 	return append(findings, finding{What: "toolset vision", OK: true, Detail: "the run file's model takes images (model: {vision: true}), or " +
 		"media: {vision_model: NAME} looks at them; video wants the latter"})
 }

@@ -42,7 +42,7 @@ func TestEveryStatus(t *testing.T) {
 		{"a list", `{"name":"read_file","arguments":[1,2]}`, episode.CallInvalidArguments, "error"},
 		{"unknown tool", `{"name":"frobnicate","arguments":{"path":"a"}}`, episode.CallUnknownTool, "read_file"},
 		{"no name", `{"arguments":{"path":"a"}}`, episode.CallUnknownTool, "does not exist"},
-		{"unavailable", `{"name":"send_message","arguments":{}}`, episode.CallUnavailable, "not available"},
+		{"unavailable", `{"name":"x_search","arguments":{}}`, episode.CallUnavailable, "not available"},
 	}
 	var calls []string
 	for _, tt := range tests {
@@ -53,7 +53,7 @@ func TestEveryStatus(t *testing.T) {
 		if got.Status != tt.status || !strings.Contains(got.Result, tt.want) || !json.Valid([]byte(got.Result)) {
 			t.Errorf("%s: %s: %s, want %s and %q", tt.name, got.Status, got.Result, tt.status, tt.want)
 		}
-		if got.Status == episode.CallUnavailable && got.Toolset != "messaging" {
+		if got.Status == episode.CallUnavailable && got.Toolset != "x_search" {
 			t.Errorf("%s: toolset %q", tt.name, got.Toolset)
 		}
 		if (got.ErrorClass == "") != (got.Status == episode.CallOK) || got.DurationUS < 0 || got.SandboxUS > got.DurationUS {

@@ -68,7 +68,24 @@ func NewRegistry(f File, more ...registry.Tool) (*registry.Registry, error) {
 	if reg, err = reg.WithToolsets(f.Tools.CustomToolsets); err != nil {
 		return nil, err
 	}
-	return reg.WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch).Lacking(f.Lacking()), nil
+	reg = reg.WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch).Lacking(f.Lacking())
+	if len(f.RL.Environments) == 0 {
+		reg = withoutToolset(reg, rlToolset, "it needs environments, in the run file as rl: {environments: {NAME: {dataset: PATH}}, trainer: {command: [...]}}")
+	}
+	return reg, nil
+}
+
+const rlToolset = "rl"
+
+// withoutToolset is the registry without the tools of a toolset, for a reason.
+func withoutToolset(reg *registry.Registry, toolset, why string) *registry.Registry {
+	lacking := map[string]string{}
+	for _, tool := range reg.Tools() {
+		if tool.Toolset == toolset {
+			lacking[tool.Name] = why
+		}
+	}
+	return reg.Lacking(lacking)
 }
 
 // noQuirks is the value for a model that is known for quirks which this server does not have.

@@ -49,13 +49,7 @@ func OpenSkills(settings skills.Settings, warn func(string)) (_ *skills.Set, err
 // openSkills opens the run's skills, and leaves out the tools for them in a run without any.
 func (e *Experiment) openSkills(context.Context) (err error) {
 	if !e.File.Skills.Given() {
-		lacking := map[string]string{}
-		for _, tool := range e.Registry.Tools() {
-			if tool.Toolset == skillsToolset {
-				lacking[tool.Name] = "the run has no skills: name some with --skills, or skills: {dirs: [...]} in its run file"
-			}
-		}
-		e.Registry = e.Registry.Lacking(lacking)
+		e.Registry = withoutToolset(e.Registry, skillsToolset, "the run has no skills: name some with --skills, or skills: {dirs: [...]} in its run file")
 		return nil
 	}
 	e.skills, err = OpenSkills(e.File.Skills, func(line string) { fmt.Fprintln(e.warnings, line) })
