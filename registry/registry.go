@@ -38,6 +38,8 @@ type Definition struct {
 	Outside, Version string
 	// ReadOnly says of such a tool that its calls change nothing.
 	ReadOnly bool
+	// Replayed does what a call does beside asking who answers it, when a Twin has answered instead. Its error is the call's. Optional.
+	Replayed func(ctx context.Context, env *Env, arguments json.RawMessage, answer Answer) error
 	// NoSandbox says that the tool never opens the sandbox.
 	NoSandbox bool
 	// Runner says that the tool runs a user's code on the runner's machine and not in the sandbox; the trace says so, too.

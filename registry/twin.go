@@ -82,12 +82,27 @@ func (p *prepared) answer(ctx context.Context) (text string, err error) {
 				return "", err
 			}
 		}
-		_, p.call.Images, _ = p.meter.end()
+		if !got.missed() {
+			if err := p.replayed(ctx, got); err != nil {
+				return "", err
+			}
+		}
+		p.call.SandboxTime, p.call.Images, _ = p.meter.end()
 	}
 	if got.Failure != nil {
 		return "", got.Failure
 	}
 	return got.Result, nil
+}
+
+// replayed tells the tool that its twin has answered.
+func (p *prepared) replayed(ctx context.Context, a Answer) error {
+	if p.tool.Replayed == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, p.tool.timeout(), errDeadline)
+	defer cancel()
+	return attempt(func() error { return p.tool.Replayed(limited, &p.env, p.args.given, a) })
 }
 
 // live calls the tool, and takes the secrets out of its answer.
@@ -150,10 +165,15 @@ func (p *prepared) told(err error) *Failure {
 	return p.unexpected("error", err)
 }
 
+const twinMiss = "twin_miss"
+
+// missed reports whether there is no answer, as a recording lacks the call.
+func (a Answer) missed() bool { return a.Failure != nil && a.Failure.Class == twinMiss }
+
 // TwinMiss is a call that a recording cannot answer. That is not the agent's doing; broken ends the episode in a tool_error.
 func TwinMiss(tool, why string, broken bool) *Failure {
 	return &Failure{
-		Class: "twin_miss", Status: episode.CallUnavailable, Broken: broken,
+		Class: twinMiss, Status: episode.CallUnavailable, Broken: broken,
 		Message: "the recording lacks this call of " + tool + " (" + why + ")",
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func init() {
 	get := homeTool("ha_get_state", "Tells the state of one device or sensor of the home with all its attributes, such as brightness or temperature.")
-	get.Access = untouched
+	get.Access, get.ReadOnly = untouched, true
 	add(registry.Define(get, haGetState))
 }
 

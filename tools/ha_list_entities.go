@@ -12,7 +12,7 @@ import (
 
 func init() {
 	list := homeTool("ha_list_entities", "Lists the devices and sensors of the home with their states, of one domain or one area if that is given.")
-	list.Access = untouched
+	list.Access, list.ReadOnly = untouched, true
 	add(registry.Define(list, haListEntities))
 }
 

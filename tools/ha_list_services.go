@@ -10,7 +10,7 @@ import (
 
 func init() {
 	list := homeTool("ha_list_services", "Lists what ha_call_service can call, by domain, with the data that each service takes.")
-	list.Access = untouched
+	list.Access, list.ReadOnly = untouched, true
 	add(registry.Define(list, haListServices))
 }
 

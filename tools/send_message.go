@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"path"
 	"regexp"
 	"strings"
@@ -20,6 +22,7 @@ func init() {
 		Name: "send_message", Toolset: "messaging", Timeout: 2 * time.Minute,
 		Description: "Sends a message to a channel, lists the channels, or reacts to a message with an emoji. List the channels first unless the " +
 			"target is known. A file of the machine is sent with MEDIA:path in the message.",
+		Replayed: keepMessage,
 	}, sendMessage))
 }
 
@@ -88,6 +91,31 @@ func sendMessage(ctx context.Context, env *registry.Env, args sendMessageArgs) (
 	}
 	about.Message.ID = id
 	return sentMessage{true, platform, channel, id}, nil
+}
+
+// keepMessage keeps a message that a recording says was sent, so that the episode's outbox has it, with the files of this episode.
+func keepMessage(ctx context.Context, env *registry.Env, arguments json.RawMessage, answer registry.Answer) error {
+	view, ok := registry.Service[*messages.View](env.Session)
+	if !ok || answer.Failure != nil {
+		return nil
+	}
+	var args sendMessageArgs
+	var about messageAbout
+	if err := errors.Join(json.Unmarshal(arguments, &args), json.Unmarshal(answer.Source, &about)); err != nil {
+		return err
+	}
+	if about.Reaction != nil {
+		_ = view.Outbox.React(*about.Reaction, args.Action == "react") // it may be for a message that the episode did not send
+	}
+	if about.Message == nil {
+		return nil
+	}
+	text, files, err := mediaOf(ctx, env, args.Message)
+	if err != nil {
+		return sourceFailure(err)
+	}
+	_, err = view.Outbox.Send(outbox.Message{Channel: about.Message.Channel, Thread: about.Message.Thread, Text: text, Files: files})
+	return err
 }
 
 // mediaMark is a file in a message, with quotes where its name has spaces.

@@ -43,7 +43,7 @@ func (o *mcpOptions) use(std stdio, anew bool,
 		if len(box.file.MCP.Enabled()) == 0 {
 			return usage(fmt.Errorf("%s declares no MCP servers (mcp: {servers: {NAME: {command: [...]}}})", o.path))
 		}
-		set, err := box.file.OpenMCP(cmd.Context(), func() (sandbox.Backend, error) { return box.backend() }, box.logger(cmd), anew)
+		set, err := box.file.OpenMCP(cmd.Context(), func() (sandbox.Backend, error) { return box.backend() }, nil, box.logger(cmd), anew)
 		if err != nil {
 			return usage(err)
 		}

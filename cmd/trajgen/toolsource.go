@@ -77,13 +77,13 @@ func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 		return nil, err
 	}
 	var more []registry.Tool
+	backend := func() (sandbox.Backend, error) { return t.backend() }
+	recorded, err := twin.Open(t.file.Twin)
+	if err != nil {
+		return nil, err
+	}
+	t.closers = append(t.closers, recorded.Close)
 	if len(t.file.Tools.Plugins) > 0 {
-		backend := func() (sandbox.Backend, error) { return t.backend() }
-		recorded, err := twin.Open(t.file.Twin)
-		if err != nil {
-			return nil, err
-		}
-		t.closers = append(t.closers, recorded.Close)
 		set, err := t.file.OpenPlugins(cmd.Context(), backend, recorded, t.logger(cmd))
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 		more = set.Tools()
 	}
 	if len(t.file.MCP.Enabled()) > 0 {
-		set, err := t.file.OpenMCP(cmd.Context(), func() (sandbox.Backend, error) { return t.backend() }, t.logger(cmd), false)
+		set, err := t.file.OpenMCP(cmd.Context(), backend, recorded, t.logger(cmd), false)
 		if err != nil {
 			return nil, err
 		}

@@ -16,14 +16,15 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/mcp"
+	"trajgen/tools/twin"
 )
 
-// OpenMCP asks the MCP servers what they have; commands run in sandboxes like those of the run. With anew the lock file does not
-// count.
-func (f *File) OpenMCP(ctx context.Context, backend func() (sandbox.Backend, error), logger *slog.Logger, anew bool) (
-	*mcp.Set, error) {
+// OpenMCP asks the MCP servers what they have; commands run in sandboxes like those of the run. Those whose calls the twin, which
+// may be nil, answers need not be there. With anew the lock file does not count.
+func (f *File) OpenMCP(ctx context.Context, backend func() (sandbox.Backend, error), recorded *twin.Twin, logger *slog.Logger,
+	anew bool) (*mcp.Set, error) {
 	return mcp.Open(ctx, f.MCP, mcp.Options{
-		Environ: os.LookupEnv, Now: time.Now, Logger: logger, Anew: anew,
+		Environ: os.LookupEnv, Now: time.Now, Logger: logger, Anew: anew, Recorded: recorded,
 		Sandbox: func(ctx context.Context, id string) (sandbox.Sandbox, error) {
 			b, err := backend()
 			if err != nil {
@@ -40,7 +41,7 @@ func (e *Experiment) openMCP(ctx context.Context) (err error) {
 	if len(e.File.MCP.Enabled()) == 0 {
 		return nil
 	}
-	if e.mcp, err = e.File.OpenMCP(ctx, e.sandboxes, e.Logger, false); err != nil {
+	if e.mcp, err = e.File.OpenMCP(ctx, e.sandboxes, e.twin, e.Logger, false); err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.mcp.Close)
@@ -49,7 +50,7 @@ func (e *Experiment) openMCP(ctx context.Context) (err error) {
 		fmt.Fprintln(e.warnings, warning)
 	}
 	for _, name := range e.File.MCP.Enabled() {
-		if s := e.File.MCP.Servers[name]; s.Shared && !s.Stateless {
+		if s := e.File.MCP.Servers[name]; s.Shared && !s.Stateless && e.mcp.Runs(name) {
 			fmt.Fprintf(e.warnings, "mcp server %s is shared: what it keeps of one episode, others may see (stateless: true says that "+
 				"it keeps nothing)\n", name)
 		}
@@ -62,7 +63,7 @@ func (e *Experiment) openSampling(context.Context) error {
 	e.sampled = map[string]model.Model{}
 	for _, name := range e.File.MCP.Enabled() {
 		s := e.File.MCP.Servers[name].Sampling
-		if s == nil {
+		if s == nil || !e.mcp.Runs(name) {
 			continue
 		}
 		client, err := e.openSide(sideModel{record.Sampling, e.sampledName(name), s.BaseURL, s.APIKeyEnv}, model.Config{

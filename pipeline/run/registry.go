@@ -52,7 +52,7 @@ func (t Tools) fixed() []string {
 
 // NewRegistry is the built-in tools and those of plugins and MCP servers, with the run file's toolsets, shown as its model wants them.
 func NewRegistry(f File, more ...registry.Tool) (*registry.Registry, error) {
-	reg, err := registry.New(tools.Builtin()...)
+	reg, err := registry.New(f.outside(tools.Builtin())...)
 	if err != nil {
 		return nil, err
 	}

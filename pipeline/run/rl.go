@@ -10,9 +10,9 @@ import (
 	"trajgen/tools/rl"
 )
 
-// lab opens the trainings of a run; nil where the run file declares none.
+// lab opens the trainings of a run; nil where the run file declares none, or a recording answers for them.
 func (f *File) lab() (*rl.Lab, error) {
-	if len(f.RL.Environments) == 0 {
+	if len(f.RL.Environments) == 0 || f.replayed("rl") {
 		return nil, nil
 	}
 	program, err := os.Executable()

@@ -106,10 +106,10 @@ func (f *File) Validate() error {
 		bad("name %q is a single name, without slashes; --out takes a path", f.Name)
 	}
 	if f.Home.Live() && !f.NoUser {
-		f.once("home", bad)
+		f.once("home", "homeassistant", bad)
 	}
 	if f.Messages.Live() && !f.NoUser {
-		f.once("messages", bad)
+		f.once("messages", "messaging", bad)
 	}
 	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
 		bad("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens)
@@ -117,13 +117,16 @@ func (f *File) Validate() error {
 	return inOrder(problems)
 }
 
-// once refuses what would let a section act twice outside of the machine.
-func (f *File) once(section string, bad func(string, ...any)) {
+// once refuses what would let the tools of a section act twice outside of the machine.
+func (f *File) once(section, toolset string, bad func(string, ...any)) {
+	if f.replayed(toolset) {
+		return
+	}
 	if !f.Play.DurableTurns {
 		bad("%s: what leaves this machine must not happen twice: say play: {durable_turns: true}, so that an episode that is resumed knows what it did", section)
 	}
 	if f.Tape.Replay != "" {
-		bad("%s: a replay would do again what was done: leave the section out", section)
+		bad("%s: a replay would do again what was done: leave the section out, or replay a recording of the tools (twin)", section)
 	}
 }
 

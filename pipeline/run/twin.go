@@ -2,11 +2,13 @@ package run
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 
 	"trajgen/tools/twin"
 )
 
-// openTwin opens the recording of tools that is replayed. Plugins that it answers for need not be there.
+// openTwin opens the recording of tools that is replayed. Plugins and MCP servers that it answers for need not be there.
 func (e *Experiment) openTwin(context.Context) (err error) {
 	if e.twin, err = twin.Open(e.File.Twin); err != nil {
 		return err
@@ -18,12 +20,16 @@ func (e *Experiment) openTwin(context.Context) (err error) {
 
 // recordTwin records the calls of tools in a run directory, with what is said of those who answer.
 func (e *Experiment) recordTwin(dir string, resumed bool) error {
-	if e.plugins == nil {
-		return e.twin.Record(dir, resumed, nil)
+	descriptions := map[string]json.RawMessage{}
+	if e.plugins != nil {
+		of, err := e.plugins.Descriptions()
+		if err != nil {
+			return err
+		}
+		maps.Copy(descriptions, of)
 	}
-	descriptions, err := e.plugins.Descriptions()
-	if err != nil {
-		return err
+	if e.mcp != nil {
+		maps.Copy(descriptions, e.mcp.Descriptions())
 	}
 	return e.twin.Record(dir, resumed, descriptions)
 }

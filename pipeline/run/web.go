@@ -116,12 +116,12 @@ func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, err
 	}
 	closers = append(closers, asked.closers...)
 	all = append(all, asked.beside(&episode.Episode{ID: id, Attempt: 1}, askNow)...)
-	lives, err := home.Open(home.Config{Settings: f.Home, Getenv: os.Getenv, Now: time.Now})
+	lives, err := f.home()
 	if err != nil {
 		return nil, nil, err
 	}
 	closers = append(closers, lives.Close)
-	sends, err := messages.Open(messages.Config{Settings: f.Messages, Getenv: os.Getenv, Now: time.Now})
+	sends, err := f.messages()
 	if err != nil {
 		return nil, nil, err
 	}

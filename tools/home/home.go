@@ -21,6 +21,7 @@ import (
 // Config says what is opened.
 type Config struct {
 	Settings Settings
+	Replayed bool // a recording answers all calls, and no home is asked
 	Getenv   func(string) string
 	Now      func() time.Time
 }
@@ -29,7 +30,7 @@ type Config struct {
 type Home struct {
 	settings Settings
 	client   *provider.Client
-	guarded  *guard.Transport // nil for the home that comes along
+	guarded  *guard.Transport // nil where no home is asked
 	token    string
 }
 
@@ -38,7 +39,7 @@ const maxAnswer = 16 << 20 // bytes
 // Open opens what the settings name. Nothing is asked.
 func Open(c Config) (*Home, error) {
 	h := &Home{settings: c.Settings}
-	if !c.Settings.Live() {
+	if !c.Settings.Live() || c.Replayed {
 		return h, nil
 	}
 	g, err := guard.New(guard.Config{Private: c.Settings.AllowPrivate, Now: c.Now})
@@ -98,10 +99,19 @@ type View struct {
 // View is the home of an attempt, with what its task says of the one that comes along.
 func (h *Home) View(what json.RawMessage, ask Ask) *View {
 	v := &View{Home: h, ask: ask}
-	if h.guarded == nil {
+	if !h.settings.Live() {
 		v.house = sync.OnceValues(func() (*house.House, error) { return house.Open(what) })
 	}
 	return v
+}
+
+// Join makes the home of a subagent that among its parent's services.
+func (v *View) Join(services []any) {
+	for _, service := range services {
+		if of, ok := service.(*View); ok {
+			v.house = of.house
+		}
+	}
 }
 
 // Mode is where the home is.

@@ -130,7 +130,7 @@ func fetch[R any](ctx context.Context, call *inCall, ask func(ctx context.Contex
 	}
 	if !live && kept.About != nil {
 		*call.about = *kept.About
-		if err := call.again(ctx); err != nil {
+		if err := again(ctx, call.env, call.about.Elicited); err != nil {
 			return nil, err
 		}
 	}
@@ -141,9 +141,9 @@ func fetch[R any](ctx context.Context, call *inCall, ask func(ctx context.Contex
 }
 
 // again asks the task's user what the server had asked, so that the row counts it: the record has the answers.
-func (call *inCall) again(ctx context.Context) error {
-	user, ok := registry.Service[User](call.env.Session)
-	for _, q := range call.about.Elicited {
+func again(ctx context.Context, env *registry.Env, elicited []Elicited) error {
+	user, ok := registry.Service[User](env.Session)
+	for _, q := range elicited {
 		if !q.User || !ok {
 			continue
 		}

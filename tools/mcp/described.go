@@ -46,8 +46,8 @@ type Tool struct {
 	Shown       string          `json:"shown,omitempty"` // to the model
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	ReadOnly    bool            `json:"read_only,omitempty"`  // both are the server's own claims
-	Idempotent  bool            `json:"idempotent,omitempty"` // and allow only that a call is repeated after its connection broke
+	ReadOnly    bool            `json:"read_only,omitempty"`  // both are the server's own claims: they allow only that a call is
+	Idempotent  bool            `json:"idempotent,omitempty"` // repeated after its connection broke, and what recordings say of it
 	Headers     bool            `json:"headers,omitempty"`    // some of its arguments travel as headers, too
 	SHA256      string          `json:"sha256"`               // of all that the server said of it
 	// Suspicious are the patterns of attacks on a model that its description matches.

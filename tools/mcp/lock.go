@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,9 +62,10 @@ func (s *Set) WriteLock(path string) error {
 	for _, server := range s.servers {
 		lock.Servers[server.name] = server.described
 	}
-	data, err := json.MarshalIndent(lock, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := json.Indent(&text, encoded(lock), "", "  "); err != nil { // its schemas as they are, with each <
 		return err
 	}
-	return os.WriteFile(path, append(data, '\n'), 0o644)
+	text.WriteByte('\n')
+	return os.WriteFile(path, text.Bytes(), 0o644)
 }

@@ -25,6 +25,7 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/internal/program"
+	"trajgen/tools/twin"
 )
 
 // Options are shared by the servers of a run.
@@ -34,6 +35,8 @@ type Options struct {
 	// Environ looks up a variable of the runner's environment.
 	Environ func(name string) (string, bool)
 	Anew    bool // ignore the lock file
+	// Recorded may answer calls instead of the servers: those that it answers for are neither started nor asked. Nil is none.
+	Recorded *twin.Twin
 	Now     func() time.Time
 	Logger  *slog.Logger // nil logs nothing
 }
@@ -59,7 +62,9 @@ type server struct {
 	files     []sandbox.FileWrite
 	env       []string
 	described *Described
-	shared    *live // of one that is shared
+	version   string // digest of that
+	recorded  bool   // it never runs
+	shared    *live  // of one that is shared
 
 	headers   map[string]string
 	transport http.RoundTripper
@@ -81,10 +86,20 @@ func Open(ctx context.Context, settings Settings, opts Options) (_ *Set, err err
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	var lock *Lock
+	if settings.Lock != "" && !opts.Anew {
+		if lock, err = readLock(settings.Lock); err != nil {
+			return nil, err
+		}
+	}
 	var errs []error
 	for _, name := range settings.Enabled() {
 		server := &server{set: s, name: name, cfg: settings.Servers[name]}
-		if err := server.load(); err != nil {
+		err := server.recall(lock)
+		if err == nil && !server.recorded {
+			err = server.load()
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("mcp server %s: %w", name, err))
 		}
 		s.servers = append(s.servers, server)
@@ -95,11 +110,7 @@ func Open(ctx context.Context, settings Settings, opts Options) (_ *Set, err err
 	if err := s.ask(ctx); err != nil {
 		return nil, err
 	}
-	if settings.Lock != "" && !opts.Anew {
-		lock, err := readLock(settings.Lock)
-		if err != nil {
-			return nil, err
-		}
+	if lock != nil {
 		if err := lock.check(s.servers); err != nil {
 			return nil, err
 		}
@@ -140,7 +151,7 @@ func (s *server) load() (err error) {
 // ask asks the servers what they have.
 func (s *Set) ask(ctx context.Context) (err error) {
 	var box sandbox.Sandbox
-	if slices.ContainsFunc(s.servers, func(each *server) bool { return each.cfg.URL == "" }) {
+	if slices.ContainsFunc(s.servers, func(each *server) bool { return each.cfg.URL == "" && !each.recorded }) {
 		if box, err = s.opts.Sandbox(ctx, "mcp"); err != nil {
 			return fmt.Errorf("open a sandbox to ask mcp servers for their tools: %w", err)
 		}
@@ -151,6 +162,9 @@ func (s *Set) ask(ctx context.Context) (err error) {
 	var group errgroup.Group
 	group.SetLimit(4)
 	for i, each := range s.servers {
+		if each.recorded {
+			continue
+		}
 		group.Go(func() error {
 			if _, err := each.askOnce(ctx, opener); err != nil {
 				errs[i] = fmt.Errorf("mcp server %s: %w", each.name, err)
@@ -190,6 +204,7 @@ func (s *Set) define() error {
 	var errs []error
 	taken := map[string]string{} // shown name → server
 	for _, each := range s.servers {
+		each.version = each.described.digest()
 		var own []registry.Tool
 		for _, t := range each.described.Tools {
 			if len(t.Suspicious) > 0 && t.Refused == "" {
@@ -206,7 +221,7 @@ func (s *Set) define() error {
 			}
 			tool, err := each.define(t)
 			if err != nil {
-				return err
+				return fmt.Errorf("mcp server %s: %w", each.name, err)
 			}
 			own = append(own, tool)
 		}
@@ -227,11 +242,12 @@ func (s *Set) define() error {
 }
 
 // definition is what the tools of a server have in common.
-func (s *server) definition(name, description string) registry.Definition {
+func (s *server) definition(name, description string, readOnly bool) registry.Definition {
 	d := registry.Definition{
 		Name: name, Toolset: Toolset(s.name), Description: cmp.Or(description, "A tool of the MCP server "+s.name+"."),
 		Timeout: s.timeout() + s.connectTimeout() + pingTime, MaxResult: s.cfg.MaxResult,
 		NoSandbox: !s.inEpisode(), Untrusted: "mcp:" + s.name,
+		Outside: Outside(s.name), Version: s.version, ReadOnly: readOnly, Replayed: s.replayed,
 	}
 	if s.cfg.Parallel {
 		d.Access = func(json.RawMessage) registry.Access { return registry.Access{} }
@@ -241,7 +257,7 @@ func (s *server) definition(name, description string) registry.Definition {
 
 // define makes a tool.
 func (s *server) define(t Tool) (registry.Tool, error) {
-	return registry.DefineSchema(s.definition(t.Shown, t.Description), t.Parameters,
+	return registry.DefineSchema(s.definition(t.Shown, t.Description, t.ReadOnly), t.Parameters,
 		func(ctx context.Context, env *registry.Env, arguments json.RawMessage) (any, error) {
 			r := request{t.Name, t.Idempotent, arguments}
 			return s.call(ctx, env, r, func(call *inCall) (any, error) { return call.callTool(ctx, t) })

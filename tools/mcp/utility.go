@@ -60,7 +60,7 @@ func (s *server) utilities(d *Described) ([]registry.Tool, error) {
 		if shown[name] { // the server's own tool of that name
 			continue
 		}
-		definition := s.definition(name, strings.Replace(u.description, "%s", s.name, 1))
+		definition := s.definition(name, strings.Replace(u.description, "%s", s.name, 1), true)
 		tool, err := registry.DefineSchema(definition, json.RawMessage(u.parameters),
 			func(ctx context.Context, env *registry.Env, arguments json.RawMessage) (any, error) {
 				var args utilityArgs

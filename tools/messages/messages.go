@@ -21,7 +21,7 @@ import (
 // Config says what is opened.
 type Config struct {
 	Settings Settings
-	Kept     bool // messages stay in the outbox, whatever the settings say
+	Kept     bool // messages stay in the outbox, whatever the settings say: nothing is sent
 	Getenv   func(string) string
 	Now      func() time.Time
 }
@@ -124,6 +124,15 @@ func (m *Messenger) View(attempt string, channels []string, ask Ask) *View {
 		channels = m.channels
 	}
 	return &View{m, outbox.New(channels), attempt, ask}
+}
+
+// Join makes the outbox of a subagent that among its parent's services.
+func (v *View) Join(services []any) {
+	for _, service := range services {
+		if of, ok := service.(*View); ok {
+			v.Outbox = of.Outbox
+		}
+	}
 }
 
 // Mode is what becomes of messages.

@@ -12,7 +12,7 @@ import (
 
 // Settings say whether calls of tools that answer from outside of the sandbox are recorded or replayed, as in the run file.
 type Settings struct {
-	Mode      string   `yaml:"mode" flag:"twin" experiment:"given" help:"tools that answer from outside of the sandbox (web, plugins): live (default), record (each call is kept in the run directory) or replay (a recording alone answers)"`
+	Mode      string   `yaml:"mode" flag:"twin" experiment:"given" help:"tools that answer from outside of the sandbox (web, plugins, MCP servers, a real home, messages): live (default), record (each call is kept in the run directory) or replay (a recording alone answers)"`
 	Recording string   `yaml:"recording" flag:"twin-recording" experiment:"in twin" help:"with replay: the run directory whose calls were recorded"`
 	Tools     []string `yaml:"tools,omitempty" flag:"twin-tools" experiment:"in twin"` // patterns of their names; default all
 	MaxMisses int      `yaml:"max_misses,omitempty" flag:"twin-max-misses" experiment:"in twin"`
@@ -55,6 +55,11 @@ func (s Settings) Check(tools []registry.Tool) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// Answers reports whether the recording alone is to answer calls of tools that answer from outside.
+func (s Settings) Answers(tools ...string) bool {
+	return s.Mode == Replay && !slices.ContainsFunc(tools, func(tool string) bool { return !s.covers(tool) })
 }
 
 // covers reports whether calls of a tool that answers from outside are recorded or replayed.

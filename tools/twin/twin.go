@@ -73,7 +73,7 @@ func (t *Twin) Description(outside string) (description json.RawMessage, found b
 }
 
 // Replays reports whether the recording alone answers calls of a tool that answers from outside.
-func (t *Twin) Replays(tool string) bool { return t.tape != nil && t.settings.covers(tool) }
+func (t *Twin) Replays(tool string) bool { return t.settings.Answers(tool) }
 
 // Play begins to record or to answer an attempt at an episode; nil does neither.
 func (t *Twin) Play(episode string, attempt int) registry.Twin {
@@ -233,8 +233,15 @@ type About struct {
 	Miss string `json:"miss,omitempty"`
 }
 
-// via adds to a call's source how it was answered.
+// via adds to a call's source how it was answered, in place of what the source says of that.
 func via(source json.RawMessage, mode string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(source, &fields) == nil && fields["via"] != nil {
+		delete(fields, "via")
+		if other, err := encode(fields); err == nil {
+			source = other
+		}
+	}
 	text := `{"via":"` + mode + `"`
 	switch inner, object := strings.CutPrefix(string(source), "{"); {
 	case object && inner != "}":

@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"trajgen/pipeline/run"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/mcp"
 	"trajgen/tools/plugin"
 	"trajgen/tools/twin"
 )
@@ -71,22 +73,35 @@ func twinned(ctx context.Context, file run.File, recorded *twin.Twin) (*registry
 		errs = append(errs, err)
 		return !found
 	})
+	file.MCP.Lock = "" // what servers said is in the recording
+	file.MCP.Servers = maps.Clone(file.MCP.Servers)
+	for name := range file.MCP.Servers {
+		_, found, err := recorded.Description(mcp.Outside(name))
+		if errs = append(errs, err); !found {
+			delete(file.MCP.Servers, name)
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	none := func() (sandbox.Backend, error) {
 		return nil, errors.New("a recorded plugin has tools of the sandbox, too")
 	}
-	set, err := file.OpenPlugins(ctx, none, recorded, nil)
+	plugins, err := file.OpenPlugins(ctx, none, recorded, nil)
 	if err != nil {
 		return nil, err
 	}
-	reg, err := run.NewRegistry(file, set.Tools()...)
+	servers, err := file.OpenMCP(ctx, none, recorded, nil, false)
 	if err != nil {
-		return nil, errors.Join(err, set.Close())
+		return nil, errors.Join(err, plugins.Close())
+	}
+	closed := func(err error) error { return errors.Join(err, servers.Close(), plugins.Close()) }
+	reg, err := run.NewRegistry(file, slices.Concat(plugins.Tools(), servers.Tools())...)
+	if err != nil {
+		return nil, closed(err)
 	}
 	toolset, err := reg.Select([]string{"all"}, nil)
-	return toolset, errors.Join(err, set.Close())
+	return toolset, closed(err)
 }
 
 // answer asks for the calls of an episode.
