@@ -129,6 +129,36 @@ play: {durable_turns: true}
 	}
 }
 
+// TestTwinMCPKilled kills a run that records after each of its turns: no server elsewhere is called again, and the recording answers
+// what the episode came to.
+func TestTwinMCPKilled(t *testing.T) {
+	t.Setenv("DESK_KEY", "desk-1234567890")
+	var calls atomic.Int64
+	desk := deskServer(t, &calls)
+	turn := `{"tool_calls":[{"name":"mcp_notes_add","arguments":{}},{"name":"mcp_desk_file","arguments":{}}]},`
+	dataset := write(t, "notes.jsonl", `{"id":"note","prompt":"Do.","verify":{"exact":"done"},"gold":[`+turn+turn+`{"content":"done"}]}`+"\n")
+	file := write(t, "run.yaml", fmt.Sprintf("mcp: {servers: {notes: {command: [sh, notes.sh], files: [%s]}, desk: {url: %q, header_env: {X-Key: DESK_KEY}}}}\n"+
+		"tools: {toolsets: [notes, desk]}\nplay: {durable_turns: true}\n", write(t, "notes.sh", notesServer), desk.URL))
+	s, url := openTurnstile(t, dataset)
+	dir := t.TempDir()
+	args := []string{"run", "-f", file, "--dataset", dataset, "--model", "m", "--base-url", url, "--workers", "1", "--quiet", "--sandbox", "local"}
+	cut, replayed := filepath.Join(dir, "cut"), filepath.Join(dir, "replayed")
+	record := append(args, "--twin", "record", "--out", cut)
+	killed(t, s, 1, 1, record...)
+	killed(t, s, 1, 1, append(record, "--resume")...)
+	succeed(t, append(record, "--resume")...)
+	if calls.Load() != 2 {
+		t.Errorf("the desk was called %d times", calls.Load())
+	}
+	desk.Close()
+	succeed(t, append(args, "--twin", "replay", "--twin-recording", cut, "--out", replayed)...)
+	want, marked := unmarked(t, cut)
+	got, _ := unmarked(t, replayed)
+	if sameRows(t, unconnected(t, twins(t, want)), unconnected(t, twins(t, got))); marked != 1 {
+		t.Errorf("%d episodes were resumed", marked)
+	}
+}
+
 // unconnected are rows without how long connecting to servers took.
 func unconnected(t *testing.T, rows []string) (all []string) {
 	t.Helper()
@@ -137,7 +167,7 @@ func unconnected(t *testing.T, rows []string) (all []string) {
 		if err := json.Unmarshal([]byte(row), &fields); err != nil {
 			t.Fatal(err)
 		}
-		for _, server := range fields["mcp"].([]any) {
+		for _, server := range fields["mcp_servers"].([]any) {
 			delete(server.(map[string]any), "connect")
 		}
 		text, err := json.Marshal(fields)

@@ -37,8 +37,8 @@ type Options struct {
 	Anew    bool // ignore the lock file
 	// Recorded may answer calls instead of the servers: those that it answers for are neither started nor asked. Nil is none.
 	Recorded *twin.Twin
-	Now     func() time.Time
-	Logger  *slog.Logger // nil logs nothing
+	Now      func() time.Time
+	Logger   *slog.Logger // nil logs nothing
 }
 
 // Set is the servers of a run, safe for concurrent use by all its episodes.
