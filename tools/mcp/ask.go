@@ -53,11 +53,11 @@ func (c *conn) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitR
 	case script >= 0:
 		asked.Action, asked.Content = accept, settings.Answers[script].Content
 	case settings.By == ByUser:
-		content, err := call.askUser(ctx, asked.Question, req.Params.RequestedSchema)
+		content, fields, err := call.askUser(ctx, asked.Question, req.Params.RequestedSchema)
 		if err != nil {
 			return nil, err
 		}
-		if asked.User = true; content != nil {
+		if asked.User, asked.Fields = true, fields; content != nil {
 			asked.Action, asked.Content = accept, content
 		}
 	}
@@ -76,25 +76,26 @@ type field struct {
 	Enum        []any  `json:"enum"`
 }
 
-// askUser asks the task's user for each field of a form. It returns nil when the user does not know.
-func (call *inCall) askUser(ctx context.Context, question string, schema any) (map[string]any, error) {
+// askUser asks the task's user for each field of a form, and returns what it answered of one with several fields. The content is nil
+// when the user does not know.
+func (call *inCall) askUser(ctx context.Context, question string, schema any) (content map[string]any, fields []string, err error) {
 	user, ok := registry.Service[User](call.env.Session)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var form struct {
 		Properties map[string]field `json:"properties"`
 		Required   []string         `json:"required"`
 	}
 	if text, err := json.Marshal(schema); err != nil || json.Unmarshal(text, &form) != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	content := map[string]any{}
+	content = map[string]any{}
 	for _, name := range sortedKeys(form.Properties) {
 		f := form.Properties[name]
 		text := question
 		if len(form.Properties) > 1 {
-			text += "\n" + cmp.Or(f.Description, f.Title, name)
+			text = chars.First(text+"\n"+cmp.Or(f.Description, f.Title, name), 2*maxError, "…")
 		}
 		var choices []string
 		for _, choice := range f.Enum {
@@ -103,22 +104,25 @@ func (call *inCall) askUser(ctx context.Context, question string, schema any) (m
 		said, err := user.Ask(ctx, text, choices)
 		if _, refused := errors.AsType[*registry.Failure](err); refused {
 			if slices.Contains(form.Required, name) {
-				return nil, nil
+				return nil, fields, nil
 			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if len(form.Properties) > 1 {
+			fields = append(fields, text)
 		}
 		value, ok := f.value(said)
 		if !ok && slices.Contains(form.Required, name) {
-			return nil, nil
+			return nil, fields, nil
 		}
 		if ok {
 			content[name] = value
 		}
 	}
-	return content, nil
+	return content, fields, nil
 }
 
 // value makes a field's value of what a person says.

@@ -147,9 +147,15 @@ func again(ctx context.Context, env *registry.Env, elicited []Elicited) error {
 		if !q.User || !ok {
 			continue
 		}
-		if _, err := user.Ask(ctx, q.Question, nil); err != nil {
-			if _, refused := errors.AsType[*registry.Failure](err); !refused {
-				return err
+		texts := q.Fields
+		if len(texts) == 0 {
+			texts = []string{q.Question}
+		}
+		for _, text := range texts {
+			if _, err := user.Ask(ctx, text, nil); err != nil {
+				if _, refused := errors.AsType[*registry.Failure](err); !refused {
+					return err
+				}
 			}
 		}
 	}

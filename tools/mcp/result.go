@@ -145,6 +145,7 @@ type About struct {
 type Elicited struct {
 	Question string         `json:"question"`
 	Action   string         `json:"action"`
-	User     bool           `json:"user,omitempty"` // the task's user was asked, and not an answer that was written before
+	User     bool           `json:"user,omitempty"`   // the task's user was asked, and not an answer that was written before
+	Fields   []string       `json:"fields,omitempty"` // what it answered of a form that has several
 	Content  map[string]any `json:"content,omitempty"`
 }
