@@ -125,8 +125,10 @@ func looking(t *testing.T, backend string, s media.Settings, e *eyes, sees *albu
 	session := registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return box, nil },
 		Services: []any{view, m.View(media.Attempt{
-			Web: view, Ask: func(_, _ string, _ any, ask func() error) error { return ask() },
-			Price: func(u episode.Usage, _ ...string) *float64 { return new(float64(u.Prompt) / 1000) },
+			Web: view, Side: model.Side{
+				Ask:   func(_, _ string, _ any, ask func() error) error { return ask() },
+				Price: func(u episode.Usage, _ ...string) *float64 { return new(float64(u.Prompt) / 1000) },
+			},
 		})},
 	}
 	session.Images = images

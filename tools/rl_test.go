@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/registry"
 	"trajgen/tools"
 	"trajgen/tools/rl"
@@ -58,7 +59,7 @@ func newLab(t *testing.T, script string, change func(s *rl.Settings)) *lab {
 }
 
 // open is a runner that is started, with an episode.
-func (l *lab) open(t *testing.T, attempt int, ask rl.Ask) (*episodeOf, *rl.Lab) {
+func (l *lab) open(t *testing.T, attempt int, ask model.Ask) (*episodeOf, *rl.Lab) {
 	t.Helper()
 	opened, err := rl.Open(l.config)
 	if err != nil {

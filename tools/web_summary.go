@@ -27,12 +27,7 @@ import (
 type Summarizer struct {
 	Model    model.Model
 	Settings web.Summary
-	Asker    model.Asker
-	Seed     int
-	// Ask keeps an answer in the episode's record, or takes it from there.
-	Ask func(role, question string, answer any, ask func() error) error
-	// Price is what tokens cost at the price of the first of the names that has one; nil when that is not known.
-	Price func(u episode.Usage, names ...string) *float64
+	model.Side
 }
 
 const (
@@ -127,38 +122,16 @@ func (s *Summarizer) shorten(ctx context.Context, page *source.Page, length int,
 
 // ask asks for a text in few words. What the model fails with is in the inquiry, unless the run cannot go on with it.
 func (s *Summarizer) ask(ctx context.Context, head, text string) (string, episode.Inquiry, error) {
-	var answer struct {
-		Text    string          `json:"text"`
-		Inquiry episode.Inquiry `json:"inquiry"`
-	}
-	err := s.Ask(record.Web, head+text, &answer, func() error {
-		q := &answer.Inquiry
-		*q = episode.Inquiry{Role: record.Web, Asked: s.Settings.Model, Prompt: hashOf(summaryPrompt + "\n" + head), Text: hashOf(text)}
-		limited, cancel := context.WithTimeout(ctx, SummaryTime)
-		defer cancel()
-		reply, err := s.Model.Complete(limited, model.Request{Asker: s.Asker, Seed: &s.Seed, MaxTokens: SummaryTokens, Messages: []episode.Message{
+	about := episode.Inquiry{Role: record.Web, Asked: s.Settings.Model, Prompt: hashOf(summaryPrompt + "\n" + head), Text: hashOf(text)}
+	said, asked, err := s.Inquire(ctx, s.Model, about, head+text, SummaryTime, model.Request{
+		Seed: &s.Seed, MaxTokens: SummaryTokens, Messages: []episode.Message{
 			{Role: "system", Content: summaryPrompt}, {Role: "user", Content: head + text},
-		}})
-		failed, known := errors.AsType[*model.Error](err)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && (!known || failed.Fatal):
-			return err
-		case err != nil:
-			q.Failed = failed.Class
-			return nil
-		}
-		q.Model, q.Usage, q.CostUSD = reply.Model, &reply.Usage, s.Price(reply.Usage, reply.Model, q.Asked)
-		if answer.Text = strings.TrimSpace(reply.Message.Content); answer.Text == "" {
-			q.Failed = "empty"
-		}
-		return nil
+		},
 	})
 	if failed, ok := errors.AsType[*model.Error](err); ok {
 		err = &registry.Failure{Class: "summary_model", Broken: true, Status: episode.CallUnavailable, Message: "pages cannot be summarised: " + failed.Error()}
 	}
-	return answer.Text, answer.Inquiry, err
+	return said, asked, err
 }
 
 func hashOf(text string) string {

@@ -67,8 +67,10 @@ func TestSummaries(t *testing.T) {
 	}}
 	summarizer := &tools.Summarizer{
 		Model: small, Settings: web.Summary{Model: "small"},
-		Ask:   func(_, _ string, _ any, ask func() error) error { return ask() },
-		Price: func(u episode.Usage, names ...string) *float64 { return new(float64(u.Prompt)) },
+		Side: model.Side{
+			Ask:   func(_, _ string, _ any, ask func() error) error { return ask() },
+			Price: func(u episode.Usage, names ...string) *float64 { return new(float64(u.Prompt)) },
+		},
 	}
 	view := openWeb(t, web.Settings{AllowPrivate: []string{"127.0.0.1"}}).View("ep", 1)
 	e := surfing(t, view, summarizer)
@@ -169,8 +171,10 @@ func TestCrawlSummaries(t *testing.T) {
 	small := &shortener{reply: func(string) (string, error) { return "Short.", nil }}
 	e := surfing(t, openWeb(t, web.Settings{AllowPrivate: []string{"127.0.0.1"}}).View("ep", 1), &tools.Summarizer{
 		Model: small, Settings: web.Summary{Model: "small", MaxChars: 100},
-		Ask:   func(_, _ string, _ any, ask func() error) error { return ask() },
-		Price: func(episode.Usage, ...string) *float64 { return nil },
+		Side: model.Side{
+			Ask:   func(_, _ string, _ any, ask func() error) error { return ask() },
+			Price: func(episode.Usage, ...string) *float64 { return nil },
+		},
 	})
 	page := e.ok("web_crawl", args{"url": server.URL + "/9000", "instructions": "the number of paragraphs"})["results"].([]any)[0].(args)
 	if page["content"] != "Short." || !strings.Contains(small.asked[0], "looks for: the number of paragraphs") || !strings.Contains(small.asked[0], "at most 80 characters") {

@@ -9,11 +9,7 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// Ask puts a question of a call to a user, an approver or a model: ask does so, and stores the reply in answer. Where the record of the
-// attempt has the answer, ask is not called. Role and question distinguish questions.
-type Ask func(role, question string, answer any, ask func() error) error
-
-// inquire is an Ask.
+// inquire is a model.Ask.
 func (p *progress) inquire(role, question string, answer any, ask func() error) error {
 	q := &step{Kind: stepAnswer, Turn: len(p.ep.Turns) - 1, Role: role}
 	if p.Recorder != nil {

@@ -38,14 +38,14 @@ type Player struct {
 	Limits   Limits   // for tasks that name none
 
 	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask with ask.
-	Hooks func(ep *episode.Episode, ask Ask) []registry.Hook
+	Hooks func(ep *episode.Episode, ask model.Ask) []registry.Hook
 
 	Secrets    *registry.Secrets // masked in results; nil masks nothing
 	Results    registry.ResultLimits
 	Guardrails string // GuardOff to GuardStop; "" is GuardRecord
 
 	// Services makes what else an episode has for its tools; nil makes nothing. Whom they ask, they ask with ask.
-	Services func(task *episode.Task, ep *episode.Episode, ask Ask) []any
+	Services func(task *episode.Task, ep *episode.Episode, ask model.Ask) []any
 
 	// Toolsets are what a task has beside the toolsets that were drawn for it, and what it does without; nil is neither.
 	Toolsets func(task *episode.Task) (more, without []string)

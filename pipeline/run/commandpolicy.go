@@ -14,7 +14,6 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
-	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
@@ -97,7 +96,7 @@ func (e *Experiment) openApproverModel() error {
 }
 
 // hooks are the hooks of an episode's calls.
-func (e *Experiment) hooks(ep *episode.Episode, ask rollout.Ask) []registry.Hook {
+func (e *Experiment) hooks(ep *episode.Episode, ask model.Ask) []registry.Hook {
 	policy := *e.commands
 	if _, already := policy.Approver.(agreed); policy.Approver != nil && !already {
 		policy.Approver = remembered{policy.Approver, model.AskerOf(ep), ask}

@@ -12,7 +12,6 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
-	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/mcp"
@@ -99,14 +98,14 @@ func (e *Experiment) taskToolsets(task *episode.Task) (more, without []string) {
 }
 
 // mcpOf is what an attempt has of the MCP servers; its row says so.
-func (e *Experiment) mcpOf(task *episode.Task, ep *episode.Episode, ask rollout.Ask) *mcp.Attempt {
+func (e *Experiment) mcpOf(task *episode.Task, ep *episode.Episode, ask model.Ask) *mcp.Attempt {
 	more, without := e.taskToolsets(task)
 	toolset, err := e.Registry.Select(slices.Concat(ep.Toolsets, more), slices.Concat(e.File.Tools.DisabledToolsets, without))
 	if err == nil { // the rollout selects them, too, and says what is wrong
 		ep.MCP = e.mcp.Rows(toolset.Tools())
 	}
 	return &mcp.Attempt{
-		Ask: ask, Asker: model.AskerOf(ep), Seed: int(ep.Key.Rand("mcp sampling").Int32() >> 1), Price: e.price, Servers: ep.MCP,
+		Side: e.side(ep, "mcp sampling", ask), Servers: ep.MCP,
 		Model: func(server string) (model.Model, string) { return e.sampled[server], e.sampledName(server) },
 	}
 }

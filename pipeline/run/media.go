@@ -8,7 +8,6 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
-	"trajgen/pipeline/rollout"
 	"trajgen/tools/media"
 	"trajgen/tools/web"
 )
@@ -41,11 +40,13 @@ func (e *Experiment) openMedia(context.Context) (err error) {
 }
 
 // mediaView is the media of an attempt.
-func (e *Experiment) mediaView(ep *episode.Episode, view *web.View, ask rollout.Ask) *media.View {
-	return e.media.View(media.Attempt{
-		Web: view, Ask: ask, Seed: int(ep.Key.Rand("vision").Int32() >> 1), Price: e.price,
-		Asker: model.AskerOf(ep),
-	})
+func (e *Experiment) mediaView(ep *episode.Episode, view *web.View, ask model.Ask) *media.View {
+	return e.media.View(media.Attempt{Web: view, Side: e.side(ep, "vision", ask)})
+}
+
+// side is how tools of an attempt ask models beside the agent's for a purpose.
+func (o *opened) side(ep *episode.Episode, purpose string, ask model.Ask) model.Side {
+	return model.Side{Asker: model.AskerOf(ep), Seed: int(ep.Key.Rand(purpose).Int32() >> 1), Ask: ask, Price: o.price}
 }
 
 // price is what a usage costs at the price of the first of the names that has one; nil when that is not known.

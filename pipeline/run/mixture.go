@@ -7,7 +7,6 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
-	"trajgen/pipeline/rollout"
 	"trajgen/tools/moa"
 )
 
@@ -39,13 +38,11 @@ func (m *models) openMixture(context.Context) error {
 }
 
 // beside is what an attempt has for mixture_of_agents.
-func (m *models) beside(ep *episode.Episode, ask rollout.Ask) []any {
+func (m *models) beside(ep *episode.Episode, ask model.Ask) []any {
 	if len(m.mixed) == 0 {
 		return nil
 	}
-	return []any{&moa.Mixture{
-		Settings: m.File.MOA, Models: m.mixed, Asker: model.AskerOf(ep), Seed: int(ep.Key.Rand("moa").Int32() >> 1), Ask: ask, Price: m.price,
-	}}
+	return []any{&moa.Mixture{Settings: m.File.MOA, Models: m.mixed, Side: m.side(ep, "moa", ask)}}
 }
 
 // askNow asks where no record is kept.

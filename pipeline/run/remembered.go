@@ -8,7 +8,6 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
-	"trajgen/pipeline/rollout"
 	"trajgen/tools"
 )
 
@@ -17,7 +16,7 @@ import (
 type remembered struct {
 	tools.Approver
 	asker model.Asker
-	ask   rollout.Ask
+	ask   model.Ask
 }
 
 func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer, error) {

@@ -7,7 +7,7 @@ import (
 
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/rollout"
+	"trajgen/pipeline/model"
 	"trajgen/tools/sessions"
 )
 
@@ -39,7 +39,7 @@ func (f finished) Finished() iter.Seq2[string, int] {
 }
 
 // Services are the services that a run gives the tools of an episode.
-func (s *Run) Services(task *episode.Task, ep *episode.Episode, ask rollout.Ask) []any {
+func (s *Run) Services(task *episode.Task, ep *episode.Episode, ask model.Ask) []any {
 	view := &sessions.View{Store: s.sessions, Task: task, SameTask: s.Manifest.RunFile.Tools.SearchSameTask}
 	return append(s.Exp.services(task, ep, ask), view)
 }

@@ -13,13 +13,9 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
-	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 	"trajgen/tools"
-	"trajgen/tools/home"
 	"trajgen/tools/media"
-	"trajgen/tools/messages"
-	"trajgen/tools/rl"
 	"trajgen/tools/twin"
 	"trajgen/tools/web"
 	"trajgen/tools/web/sites"
@@ -42,7 +38,7 @@ func (e *Experiment) openWeb(ctx context.Context) (err error) {
 }
 
 // services are what an episode's tools have beside a sandbox, with or without a run directory.
-func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollout.Ask) []any {
+func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask model.Ask) []any {
 	view := e.web.View(ep.ID, ep.Attempt, task.Sites...)
 	all := append(e.File.cronServices(task, view, e.Registry), view, e.mediaView(ep, view, ask), e.browsers)
 	if t := e.twin.Play(ep.ID, ep.Attempt); t != nil {
@@ -52,17 +48,15 @@ func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollo
 		all = append(all, e.mcpOf(task, ep, ask))
 	}
 	if e.lab != nil {
-		all = append(all, e.lab.View(ep.ID, ep.Attempt, rl.Ask(ask)))
+		all = append(all, e.lab.View(ep.ID, ep.Attempt, ask))
 	}
-	all = append(append(all, e.beside(ep, ask)...), e.home.View(task.Home, home.Ask(ask)),
-		e.messages.View(fmt.Sprintf("%s/%d", ep.ID, ep.Attempt), task.Channels, messages.Ask(ask)))
+	all = append(append(all, e.beside(ep, ask)...), e.home.View(task.Home, ask),
+		e.messages.View(fmt.Sprintf("%s/%d", ep.ID, ep.Attempt), task.Channels, ask))
 	if e.pages == nil {
 		return all
 	}
 	return append(all, &tools.Summarizer{
-		Model: e.pages, Settings: e.File.Web.Summary, Ask: ask, Seed: int(ep.Key.Rand("web summary").Int32() >> 1),
-		Asker: model.AskerOf(ep),
-		Price: e.price,
+		Model: e.pages, Settings: e.File.Web.Summary, Side: e.side(ep, "web summary", ask),
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
 	"trajgen/tools/home/house"
 	"trajgen/tools/web/guard"
@@ -86,18 +87,15 @@ func (h *Home) Close() error {
 	return nil
 }
 
-// Ask keeps an answer in the episode's record, or takes it from there.
-type Ask func(role, question string, answer any, ask func() error) error
-
 // View is the home of one attempt. Its methods may be called from many goroutines; a *source.Error says why the home did not answer.
 type View struct {
 	*Home
 	house func() (*house.House, error) // nil for a real home; made at the first use, as most episodes have none
-	ask   Ask
+	ask   model.Ask
 }
 
 // View is the home of an attempt, with what its task says of the one that comes along.
-func (h *Home) View(what json.RawMessage, ask Ask) *View {
+func (h *Home) View(what json.RawMessage, ask model.Ask) *View {
 	v := &View{Home: h, ask: ask}
 	if !h.settings.Live() {
 		v.house = sync.OnceValues(func() (*house.House, error) { return house.Open(what) })

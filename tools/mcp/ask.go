@@ -201,29 +201,8 @@ func (c *conn) sample(ctx context.Context, req *sdk.CreateMessageRequest) (*sdk.
 // askModel asks a model, or takes what it said from the record. What the model fails with is in the inquiry, unless the run cannot
 // go on with it.
 func (call *inCall) askModel(ctx context.Context, said []episode.Message, most int) (string, episode.Inquiry, error) {
-	var answer struct {
-		Text    string          `json:"text"`
-		Inquiry episode.Inquiry `json:"inquiry"`
-	}
 	a, question := call.attempt, encoded(said)
 	client, name := a.Model(call.server.name)
-	err := a.Ask(record.Sampling, string(question), &answer, func() error {
-		q := &answer.Inquiry
-		*q = episode.Inquiry{Role: record.Sampling, Asked: name, Text: hash(question)}
-		reply, err := client.Complete(ctx, model.Request{Asker: a.Asker, Seed: &a.Seed, MaxTokens: most, Messages: said})
-		failed, known := errors.AsType[*model.Error](err)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && (!known || failed.Fatal):
-			return err
-		case err != nil:
-			q.Failed = failed.Class
-			return nil
-		}
-		q.Model, q.Usage, q.CostUSD = reply.Model, &reply.Usage, a.Price(reply.Usage, reply.Model, q.Asked)
-		answer.Text = reply.Message.Content
-		return nil
-	})
-	return answer.Text, answer.Inquiry, err
+	about := episode.Inquiry{Role: record.Sampling, Asked: name, Text: hash(question)}
+	return a.Inquire(ctx, client, about, string(question), 0, model.Request{Seed: &a.Seed, MaxTokens: most, Messages: said})
 }

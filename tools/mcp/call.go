@@ -22,14 +22,9 @@ type User interface {
 // Attempt is what the servers of an episode's attempt share. The episode has it as a service; without it, as outside of a run,
 // nothing is recorded and no model can be asked.
 type Attempt struct {
-	// Ask keeps an answer in the attempt's record, or takes it from there.
-	Ask func(role, question string, answer any, ask func() error) error
+	model.Side
 	// Model is the model that a server may ask, with its name in the run.
 	Model func(server string) (model.Model, string)
-	Asker model.Asker
-	Seed  int
-	// Price is what tokens cost at the price of the first of the names that has one; nil when that is not known.
-	Price func(u episode.Usage, names ...string) *float64
 	// Servers are what the row says of the episode's servers.
 	Servers []episode.MCPServer
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -102,46 +101,22 @@ func (s *Shelf) show(sha256 string, data []byte) (end func()) {
 
 // ask asks the vision model about an image or a video.
 func (v *View) ask(ctx context.Context, about *About, part episode.Part, question string) (string, error) {
-	var answer struct {
-		Text    string          `json:"text"`
-		Inquiry episode.Inquiry `json:"inquiry"`
+	name := v.config.Settings.VisionModel
+	inquiry := episode.Inquiry{Role: record.Vision, Asked: name, Prompt: blobs.Digest([]byte(lookPrompt + "\n" + question)), Text: part.SHA256}
+	if part.Type == episode.PartImage {
+		inquiry.Image = &part
 	}
-	name, a := v.config.Settings.VisionModel, v.attempt
-	var failed *model.Error
-	err := a.Ask(record.Vision, part.SHA256+"\n"+question, &answer, func() error {
-		q := &answer.Inquiry
-		*q = episode.Inquiry{Role: record.Vision, Asked: name, Prompt: blobs.Digest([]byte(lookPrompt + "\n" + question)), Text: part.SHA256}
-		if part.Type == episode.PartImage {
-			q.Image = &part
-		}
-		limited, cancel := context.WithTimeout(ctx, LookTime)
-		defer cancel()
-		reply, err := v.config.Vision.Complete(limited, model.Request{
-			Asker: a.Asker, Seed: &a.Seed, MaxTokens: LookTokens, Messages: []episode.Message{
-				{Role: "system", Content: lookPrompt}, {Role: "user", Content: question, Parts: []episode.Part{part}},
-			},
-		})
-		known := errors.As(err, &failed)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && (!known || failed.Fatal):
-			return err
-		case err != nil:
-			q.Failed = failed.Class
-			return nil
-		}
-		q.Model, q.Usage, q.CostUSD = reply.Model, &reply.Usage, a.Price(reply.Usage, reply.Model, name)
-		if answer.Text = strings.TrimSpace(reply.Message.Content); answer.Text == "" {
-			q.Failed = "empty"
-		}
-		return nil
+	text, inquiry, err := v.attempt.Inquire(ctx, v.config.Vision, inquiry, part.SHA256+"\n"+question, LookTime, model.Request{
+		Seed: &v.attempt.Seed, MaxTokens: LookTokens, Messages: []episode.Message{
+			{Role: "system", Content: lookPrompt}, {Role: "user", Content: question, Parts: []episode.Part{part}},
+		},
 	})
-	if answer.Inquiry.Role != "" {
-		about.Asked = append(about.Asked, answer.Inquiry)
+	if inquiry.Role != "" {
+		about.Asked = append(about.Asked, inquiry)
 	}
-	switch why := answer.Inquiry.Failed; {
-	case err != nil && failed != nil:
+	failed, known := errors.AsType[*model.Error](err)
+	switch why := inquiry.Failed; {
+	case known:
 		return "", &registry.Failure{
 			Class: "vision_model", Status: episode.CallUnavailable, Broken: true, Message: "the vision model cannot be asked: " + failed.Error(),
 		}
@@ -153,5 +128,5 @@ func (v *View) ask(ctx context.Context, about *About, part episode.Part, questio
 		message := "the vision model gave no answer (" + why + ")"
 		return "", &registry.Failure{Class: "vision_model", Status: episode.CallUnavailable, Message: message}
 	}
-	return answer.Text, nil
+	return text, nil
 }

@@ -70,14 +70,8 @@ type View struct {
 
 // Attempt is what a View needs to know of its attempt.
 type Attempt struct {
-	Web   *web.View // which its requests go through
-	Asker model.Asker
-	Seed  int
-	// Ask keeps an answer of a model in the episode's record, or takes it from there.
-	Ask func(role, question string, answer any, ask func() error) error
-	// Price is what a usage costs at the price of the first of the names that has one; nil when that is not known.
-	// Outside of a run there is no Price.
-	Price func(u episode.Usage, names ...string) *float64
+	Web        *web.View // which its requests go through
+	model.Side           // how it asks a model; outside of a run there is none
 }
 
 // View is the media of an attempt.

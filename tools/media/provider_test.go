@@ -123,12 +123,14 @@ func purchase(t *testing.T, s media.Settings, w *web.Web, usd float64) (v *media
 	t.Cleanup(func() { m.Close() })
 	halted = new(error)
 	return m.View(media.Attempt{
-		Web: w.View("ep", 1), Ask: func(_, _ string, _ any, ask func() error) error { *halted = ask(); return *halted },
-		Price: func(u episode.Usage, names ...string) *float64 {
-			if _, price, known := prices.Find(names...); known && u.Reported {
-				return new(price.Of(u))
-			}
-			return nil
+		Web: w.View("ep", 1), Side: model.Side{
+			Ask: func(_, _ string, _ any, ask func() error) error { *halted = ask(); return *halted },
+			Price: func(u episode.Usage, names ...string) *float64 {
+				if _, price, known := prices.Find(names...); known && u.Reported {
+					return new(price.Of(u))
+				}
+				return nil
+			},
 		},
 	}), ledger, halted
 }

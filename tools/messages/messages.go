@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
 	"trajgen/tools/messages/outbox"
 	"trajgen/tools/web/provider"
@@ -107,19 +108,16 @@ func (m *Messenger) Close() error {
 	return nil
 }
 
-// Ask keeps an answer in the episode's record, or takes it from there.
-type Ask func(role, question string, answer any, ask func() error) error
-
 // View is the messages of one attempt. Its methods may be called from many goroutines; an error is a *source.Error unless ctx has ended.
 type View struct {
 	*Messenger
 	*outbox.Outbox
 	attempt string
-	ask     Ask
+	ask     model.Ask
 }
 
 // View is the messages of an attempt, which has a name of its own, with the channels of its task, or those of the settings alone.
-func (m *Messenger) View(attempt string, channels []string, ask Ask) *View {
+func (m *Messenger) View(attempt string, channels []string, ask model.Ask) *View {
 	if len(m.channels) > 0 {
 		channels = m.channels
 	}

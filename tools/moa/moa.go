@@ -4,7 +4,6 @@ package moa
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -18,14 +17,9 @@ import (
 
 // Mixture is what an episode has for mixture_of_agents.
 type Mixture struct {
-	Settings Settings
-	Models   []model.Model // of Settings.All
-	Asker    model.Asker
-	Seed     int // of the first reference; the others count on from it
-	// Ask keeps an answer in the episode's record, or takes it from there.
-	Ask func(role, question string, answer any, ask func() error) error
-	// Price is what tokens cost at the price of the first of the names that has one; nil when that is not known.
-	Price func(u episode.Usage, names ...string) *float64
+	Settings   Settings
+	Models     []model.Model // of Settings.All
+	model.Side               // Seed is that of the first reference; the others count on from it
 }
 
 // Said is what a model answered.
@@ -95,30 +89,10 @@ func (m *Mixture) ask(ctx context.Context, i int, system, question string) (said
 		messages = append(messages, episode.Message{Role: "system", Content: system})
 	}
 	messages = append(messages, episode.Message{Role: "user", Content: question})
-	err = m.Ask(record.Mixture, fmt.Sprintf("%d %s\n%s\n%s", i, name, system, question), &said, func() error {
-		said.Inquiry = episode.Inquiry{
-			Role: record.Mixture, Asked: name, Prompt: blobs.Digest([]byte(system)), Text: blobs.Digest([]byte(question)),
-		}
-		limited, cancel := context.WithTimeout(ctx, cmp.Or(m.Settings.Timeout, DefaultTime))
-		defer cancel()
-		reply, err := m.Models[i].Complete(limited, model.Request{
-			Asker: m.Asker, Seed: &seed, MaxTokens: m.Settings.Tokens(), Messages: messages,
-		})
-		failed, known := errors.AsType[*model.Error](err)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && (!known || failed.Fatal):
-			return err
-		case err != nil:
-			said.Failed = failed.Class
-			return nil
-		}
-		said.Model, said.Usage, said.CostUSD = reply.Model, &reply.Usage, m.Price(reply.Usage, reply.Model, name)
-		if said.Answer = strings.TrimSpace(reply.Message.Content); said.Answer == "" {
-			said.Failed = "empty"
-		}
-		return nil
-	})
+	about := episode.Inquiry{
+		Role: record.Mixture, Asked: name, Prompt: blobs.Digest([]byte(system)), Text: blobs.Digest([]byte(question)),
+	}
+	said.Answer, said.Inquiry, err = m.Inquire(ctx, m.Models[i], about, fmt.Sprintf("%d %s\n%s\n%s", i, name, system, question),
+		cmp.Or(m.Settings.Timeout, DefaultTime), model.Request{Seed: &seed, MaxTokens: m.Settings.Tokens(), Messages: messages})
 	return said, err
 }

@@ -53,9 +53,11 @@ func TestAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &moa.Mixture{
-				Settings: moa.Settings{AtLeast: tt.least, MaxTokens: 500}, Seed: 40, Asker: model.Asker{Episode: "e", Attempt: 1},
-				Ask:   func(_, _ string, _ any, ask func() error) error { return ask() },
-				Price: func(u episode.Usage, _ ...string) *float64 { return new(float64(u.Prompt)) },
+				Settings: moa.Settings{AtLeast: tt.least, MaxTokens: 500}, Side: model.Side{
+					Seed: 40, Asker: model.Asker{Episode: "e", Attempt: 1},
+					Ask:   func(_, _ string, _ any, ask func() error) error { return ask() },
+					Price: func(u episode.Usage, _ ...string) *float64 { return new(float64(u.Prompt)) },
+				},
 			}
 			var together sync.WaitGroup
 			last := len(tt.replies) - 1

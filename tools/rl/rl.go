@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"trajgen/pipeline/model"
 	"trajgen/registry"
 )
 
@@ -91,9 +92,6 @@ func (l *Lab) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ask keeps what was found out in the record of an episode, or takes it from there.
-type Ask func(role, question string, answer any, ask func() error) error
-
 // role is that of answers in the record of an episode.
 const role = "rl"
 
@@ -102,7 +100,7 @@ type View struct {
 	lab     *Lab
 	episode string // "" sees the trainings of all
 	attempt int
-	ask     Ask
+	ask     model.Ask
 
 	mu          sync.Mutex // guards what follows
 	environment string
@@ -112,7 +110,7 @@ type View struct {
 }
 
 // View makes the view of an attempt at an episode.
-func (l *Lab) View(episode string, attempt int, ask Ask) *View {
+func (l *Lab) View(episode string, attempt int, ask model.Ask) *View {
 	return &View{lab: l, episode: episode, attempt: attempt, ask: ask}
 }
 
