@@ -120,7 +120,7 @@ func TestTrainingEpisode(t *testing.T) {
 	dataset := write(t, "train.jsonl", `{"id":"train","prompt":"Train it.","toolsets":["rl"],"verify":{"exact":"done"},"gold":[{"tool_calls":[`+
 		strings.Join(calls, `]},{"tool_calls":[`)+`]},{"content":"done"}]}`+"\n")
 	dir := filepath.Join(t.TempDir(), "run")
-	got := succeed(t, "run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--out", dir)
+	got := succeed(t, "run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--twin", "record", "--out", dir)
 	if !strings.Contains(got.errOut, "run on this machine") {
 		t.Errorf("without a warning: %s", got.errOut)
 	}
@@ -156,5 +156,14 @@ func TestTrainingEpisode(t *testing.T) {
 	}
 	if said := succeed(t, "verify", "--run", dir).out; !strings.Contains(said, "nothing differs") {
 		t.Errorf("verify:\n%s", said)
+	}
+
+	// A recording trains nothing.
+	os.Unsetenv("MODELS_KEY")
+	replayed := filepath.Join(t.TempDir(), "replayed")
+	got = succeed(t, "run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--twin", "replay", "--twin-recording", dir, "--out", replayed)
+	sameRows(t, twins(t, timeless(t, dir)), twins(t, timeless(t, replayed)))
+	if _, err := os.Stat(filepath.Join(replayed, "trainings")); err == nil || strings.Contains(got.errOut, "run on this machine") {
+		t.Errorf("a replay trains: %v, %s", err, got.errOut)
 	}
 }
