@@ -65,8 +65,12 @@ func rlCall(t *testing.T, file, script string) (results []map[string]any) {
 	for line := range strings.Lines(got.out) {
 		var call struct{ Result string }
 		var result map[string]any
-		if err := json.Unmarshal([]byte(line), &call); err == nil {
+		err := json.Unmarshal([]byte(line), &call)
+		if err == nil {
 			err = json.Unmarshal([]byte(call.Result), &result)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
 		}
 		results = append(results, result)
 	}

@@ -153,6 +153,8 @@ func (f field) value(said string) (any, bool) {
 }
 
 // sample lets a server of an old protocol ask a model within a call.
+//
+//lint:ignore SA1019 servers of old protocols ask this way
 func (c *conn) sample(ctx context.Context, req *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
 	call := c.asking(ctx)
 	if call == nil || call.attempt == nil || call.attempt.Model == nil {
@@ -193,6 +195,7 @@ func (c *conn) sample(ctx context.Context, req *sdk.CreateMessageRequest) (*sdk.
 	if inquiry.Failed != "" {
 		return nil, fmt.Errorf("the model did not answer: %s", inquiry.Failed)
 	}
+	//lint:ignore SA1019 as above
 	return &sdk.CreateMessageResult{
 		Content: &sdk.TextContent{Text: text}, Model: inquiry.Model, Role: "assistant", StopReason: "endTurn",
 	}, nil

@@ -107,7 +107,7 @@ func (s *server) client(c *conn) *sdk.Client {
 		options.ElicitationHandler = c.elicit
 	}
 	if s.cfg.Sampling != nil {
-		options.CreateMessageHandler = c.sample
+		options.CreateMessageHandler = c.sample //lint:ignore SA1019 servers of old protocols ask this way
 	}
 	return sdk.NewClient(&sdk.Implementation{Name: "trajgen", Version: "1"}, options)
 }
