@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -91,9 +92,15 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Twin.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.MCP.Validate(), f.Skills.Validate(), f.Media.Validate(), f.Cron.Validate(), f.RL.Validate(), f.Home.Validate(), f.Messages.Validate(), f.MOA.Validate(), f.Model.Validate(), f.CheckSweep(),
-		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(), f.Delegation.Validate(),
-		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
+		f.checkSigns(), f.Quirks().Validate(), f.CheckSweep(), f.Browser.ValidateIn(f.Web.Mode), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.checkModels(),
+	}
+	for about, field := range reflect.ValueOf(f).Elem().Fields() {
+		if about.Tag.Get("section") == "" {
+			continue
+		}
+		if section, ok := field.Addr().Interface().(interface{ Validate() error }); ok {
+			problems = append(problems, section.Validate())
+		}
 	}
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if len(f.Dataset.Path) == 0 {
