@@ -152,7 +152,7 @@ func timeless(t *testing.T, ep *episode.Episode) string {
 	kept.Started, kept.Elapsed, kept.Phases, kept.Resumed = time.Time{}, 0, episode.Phases{}, nil
 	kept.Turns, kept.Calls = slices.Clone(ep.Turns), slices.Clone(ep.Calls)
 	for i := range kept.Turns {
-		kept.Turns[i].Started, kept.Turns[i].Elapsed = time.Time{}, 0
+		kept.Turns[i].Started, kept.Turns[i].Elapsed, kept.Turns[i].Waited = time.Time{}, 0, 0
 	}
 	for i := range kept.Calls {
 		kept.Calls[i].Started, kept.Calls[i].Elapsed, kept.Calls[i].SandboxTime = time.Time{}, 0, 0
