@@ -31,8 +31,8 @@ const (
 const maxElicited = 20
 
 // elicit answers what a server asks the user within a call.
-func (c *conn) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	call := c.asking(ctx)
+func (c *conn) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	call := c.asking()
 	if call == nil || req.Params.Mode == "url" { // a page for a person, whom a batch does not have
 		return &sdk.ElicitResult{Action: decline}, nil
 	}
@@ -42,7 +42,7 @@ func (c *conn) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitR
 	if many {
 		return &sdk.ElicitResult{Action: decline}, nil
 	}
-	ctx = call.ctx
+	ctx := call.ctx
 	asked := Elicited{Question: chars.First(req.Params.Message, maxError, "…"), Action: decline}
 	settings := call.server.cfg.Elicitation
 	script := slices.IndexFunc(settings.Answers, func(a Answer) bool {
@@ -156,9 +156,9 @@ func (f field) value(said string) (any, bool) {
 //
 //lint:ignore SA1019 servers of old protocols ask this way
 func (c *conn) sample(ctx context.Context, req *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
-	call := c.asking(ctx)
+	call := c.asking()
 	if call == nil || call.attempt == nil || call.attempt.Model == nil {
-		return nil, errors.New("there is no model to ask")
+		return nil, errors.New("the run has no model to ask")
 	}
 	settings, l := call.server.cfg.Sampling, call.live
 	l.mu.Lock()

@@ -62,8 +62,6 @@ type inCall struct {
 	inquiries []episode.Inquiry
 }
 
-type callKey struct{}
-
 // call makes one call of a tool.
 func (s *server) call(ctx context.Context, env *registry.Env, r request, do func(*inCall) (any, error)) (any, error) {
 	attempt, _ := registry.Service[*Attempt](env.Session)
@@ -189,11 +187,8 @@ func (c *conn) progress(token any) {
 	}
 }
 
-// asking is the call in which the server asks something: the context's, or else the only one on the way.
-func (c *conn) asking(ctx context.Context) *inCall {
-	if call, ok := ctx.Value(callKey{}).(*inCall); ok {
-		return call
-	}
+// asking is the call in which the server asks something: the only one on the way, as servers that may ask have no calls side by side.
+func (c *conn) asking() *inCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.active) == 1 {

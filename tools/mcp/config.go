@@ -201,8 +201,8 @@ func (s Server) problems() []error {
 	}
 	bad(s.Timeout < 0 || s.ConnectTimeout < 0, "timeout and connect_timeout are not below 0")
 	bad(s.MaxResult < 0, "max_result is %d; not below 0", s.MaxResult)
-	bad(s.Shared && s.Parallel && (s.Elicitation != nil || s.Sampling != nil),
-		"shared and parallel together leave unknown whose call it is that asks: leave out elicitation and sampling, or one of them")
+	bad(s.Parallel && (s.Elicitation != nil || s.Sampling != nil),
+		"parallel calls leave unknown in which of them the server asks: leave out parallel, or elicitation and sampling")
 	return append(errs, s.asking()...)
 }
 

@@ -28,7 +28,7 @@ const (
 type conn struct {
 	session *sdk.ClientSession
 	process *program.Process // nil with a URL
-	output  *io.PipeReader   // of the process, without what is no message
+	output  *io.PipeReader   // of the process, messages alone
 	wire    *wire            // nil with a process
 	changed chan struct{}    // gets a value when the server says that its list has changed
 	noise   atomic.Int64     // lines of output that were no messages

@@ -241,7 +241,7 @@ func exchange[R any](ctx context.Context, call *inCall, ask func(ctx context.Con
 
 // once makes the request with its deadline.
 func once[R any](ctx context.Context, c *conn, call *inCall, ask func(ctx context.Context, c *conn) (*R, error)) (*R, error) {
-	limited, cancel := context.WithTimeout(context.WithValue(ctx, callKey{}, call), call.server.timeout())
+	limited, cancel := context.WithTimeout(ctx, call.server.timeout())
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
 	call.ctx = limited

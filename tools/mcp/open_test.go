@@ -190,7 +190,7 @@ func TestValidate(t *testing.T) {
 		`tools: "[" is not a pattern`:                         {Command: []string{"a"}, Tools: mcp.Choice{Include: []string{"["}}},
 		"elicitation: by is \"me\"; user or decline":          {Command: []string{"a"}, Elicitation: &mcp.Elicitation{By: "me"}},
 		"elicitation: answers[0].match":                       {Command: []string{"a"}, Elicitation: &mcp.Elicitation{Answers: []mcp.Answer{{Match: "("}}}},
-		"shared and parallel together":                        {Command: []string{"a"}, Shared: true, Parallel: true, Sampling: &mcp.Sampling{}},
+		"parallel calls leave unknown":                        {Command: []string{"a"}, Parallel: true, Sampling: &mcp.Sampling{}},
 		"timeout and connect_timeout are not below 0":         {Command: []string{"a"}, Timeout: -1},
 		"sampling: max_tokens and max_calls are not below 0":  {Command: []string{"a"}, Sampling: &mcp.Sampling{MaxCalls: -1}},
 		"a name is a small letter and up to 39 small letters": {Command: []string{"a"}},

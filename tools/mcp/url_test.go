@@ -120,7 +120,7 @@ func TestURL(t *testing.T) {
 // unread: of two calls at once, each has its own.
 func TestInputRequired(t *testing.T) {
 	r := serve(t, streamable(true))
-	server := mcp.Server{URL: r.URL, Parallel: true, Elicitation: &mcp.Elicitation{Answers: []mcp.Answer{{Match: "size", Content: map[string]any{"size": "L"}}}}}
+	server := mcp.Server{URL: r.URL, Elicitation: &mcp.Elicitation{Answers: []mcp.Answer{{Match: "size", Content: map[string]any{"size": "L"}}}}}
 	p := begin(t, nil, open(t, nil, one(server)))
 	results := make(chan [2]string)
 	for i := range 2 {
