@@ -19,7 +19,7 @@ type Twin interface {
 }
 
 // TwinAnswer gives the answer to a call, by live or without. The arguments are those that the tool gets, as a hook may have
-// changed them. Live calls the tool; its error is no answer, but the end of the episode, a lost sandbox or a bug, and is passed on.
+// changed them. Live calls the tool; its error does not answer the call, but means the end of the episode, a lost sandbox or a bug, and is passed on.
 type TwinAnswer func(arguments json.RawMessage, live func() (Answer, error)) (Answer, error)
 
 // TwinCall is a call of a tool that answers from outside. Like an Answer, it has no secrets: results show their names instead.
@@ -167,7 +167,7 @@ func (p *prepared) told(err error) *Failure {
 
 const twinMiss = "twin_miss"
 
-// missed reports whether there is no answer, as a recording lacks the call.
+// missed reports whether the recording lacks the call.
 func (a Answer) missed() bool { return a.Failure != nil && a.Failure.Class == twinMiss }
 
 // TwinMiss is a call that a recording cannot answer. That is not the agent's doing; broken ends the episode in a tool_error.

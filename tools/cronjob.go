@@ -31,7 +31,7 @@ type cronjobArgs struct {
 	Prompt      *string           `json:"prompt,omitempty" alias:"task,message,instructions" doc:"What the agent is to do, in words that can be understood alone; at most 4000 characters."`
 	Schedule    *string           `json:"schedule,omitempty" alias:"cron,when,cron_expression" doc:"When it runs." example:"0 9 * * 1-5" maxlen:"200"`
 	Name        *string           `json:"name,omitempty" alias:"title" doc:"A name; the default is the beginning of the prompt." maxlen:"200"`
-	Repeat      *int              `json:"repeat,omitempty" alias:"times,count" doc:"How often it runs; without it there is no end, except for schedules of a single time." min:"0"`
+	Repeat      *int              `json:"repeat,omitempty" alias:"times,count" doc:"How often it runs; without it the job runs for ever, except for schedules of a single time." min:"0"`
 	Deliver     *string           `json:"deliver,omitempty" alias:"delivery" doc:"Where its answer goes: local (it is kept; the default), origin, or a place such as telegram:CHAT." maxlen:"600"`
 	Skills      *[]string         `json:"skills,omitempty" alias:"skill" doc:"Skills that it begins with." maxitems:"20"`
 	Model       map[string]string `json:"model,omitempty" doc:"A model other than the usual one: {\"model\": NAME}."`

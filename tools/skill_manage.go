@@ -106,7 +106,7 @@ func (c *skillChange) create() (any, error) {
 	}
 	made, err := skills.New(c.args.Name, episode.Files{skills.Manual: episode.File(c.args.Content)}, true)
 	if err != nil {
-		return nil, refuse("invalid_skill", "content is no SKILL.md: %v", err)
+		return nil, refuse("invalid_skill", "content cannot be a SKILL.md: %v", err)
 	}
 	made.Category = c.args.Category
 	return c.keep(episode.SkillCreated, made, skills.Manual, "")
@@ -115,7 +115,7 @@ func (c *skillChange) create() (any, error) {
 func (c *skillChange) edit() (any, error) {
 	made, err := c.was.With(skills.Manual, []byte(c.args.Content))
 	if err != nil {
-		return nil, refuse("invalid_skill", "content is no SKILL.md: %v", err)
+		return nil, refuse("invalid_skill", "content cannot be a SKILL.md: %v", err)
 	}
 	return c.keep(episode.SkillPatched, made, skills.Manual, "")
 }

@@ -58,7 +58,7 @@ func skillsList(_ context.Context, env *registry.Env, args skillsListArgs) (any,
 	}
 	env.Source = listed
 	if result.Count = len(result.Skills); result.Count == 0 {
-		result.Hint = "there is no skill here; skill_manage makes one"
+		result.Hint = "you have no skill yet; skill_manage makes one"
 	}
 	return result, nil
 }
@@ -83,7 +83,7 @@ func findSkill(env *registry.Env, view *skills.View, name string) (*skills.Skill
 		}
 		return all
 	}
-	failure := registry.Failf("not_found", "there is no skill %.100q; skills_list lists them", name)
+	failure := registry.Failf("not_found", "skill %.100q does not exist; skills_list lists them", name)
 	if len(found) > 1 {
 		failure = registry.Failf("ambiguous", "%d skills are called %s: give the category, too", len(found), name)
 		failure.Extra = map[string]any{"success": false, "matches": names(found)}

@@ -290,11 +290,11 @@ func TestSkillsOfRunsAreChecked(t *testing.T) {
 			_, err := skills.Open(skills.Settings{}, []skills.Source{{Name: "d", Files: bad, Trust: skills.Trusted}}, warn)
 			return err
 		},
-		"there is no skill in d": func(warn func(string)) error {
+		"d holds no skill": func(warn func(string)) error {
 			_, err := skills.Open(skills.Settings{}, []skills.Source{{Name: "d", Files: fstest.MapFS{}}}, warn)
 			return err
 		},
-		`there is no skill "none"`: func(warn func(string)) error {
+		`skill "none" does not exist`: func(warn func(string)) error {
 			_, err := skills.Open(skills.Settings{Include: []string{"none"}}, []skills.Source{{Name: "d", Files: someSkills(), Trust: skills.Trusted}}, warn)
 			return err
 		},

@@ -27,7 +27,7 @@ import (
 )
 
 // The crash harness: runs are killed at moments drawn from a seed and resumed until they are done. Whatever happened, the
-// rows are those of a run that nobody disturbed, and nothing that had been finished was asked for again.
+// rows are those of an undisturbed run, and nothing that had been finished was asked for again.
 //
 //	CRASH_STORIES  how many runs (3; CI takes 12 more, make crashes 400)
 //	CRASH_SEED     of the first of them (1): a story that fails is told again by its seed alone

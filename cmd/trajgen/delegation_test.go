@@ -147,7 +147,7 @@ func TestDelegation(t *testing.T) {
 
 // TestFamiliesKilled kills runs whose episodes have subagents, again and again, at moments drawn from a seed: when some requests
 // have been answered and the others wait, or at any time. What goes on asks nothing again that an earlier part had an answer to,
-// and has the rows of a run that nobody disturbed; so does the tape. FAMILY_KILLS says how often (4; make crashes 50).
+// and has the rows of an undisturbed run; so does the tape. FAMILY_KILLS says how often (4; make crashes 50).
 func TestFamiliesKilled(t *testing.T) {
 	for _, sandbox := range []string{"parent", "own"} { // in their own they work at once
 		t.Run(sandbox, func(t *testing.T) {

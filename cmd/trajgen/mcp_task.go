@@ -53,7 +53,7 @@ func promptOf(task *episode.Task) string {
 // judged is what became of a task in a session.
 type judged struct {
 	Task    string           `json:"task"`
-	Reward  *float64         `json:"reward"` // null where there is no verdict
+	Reward  *float64         `json:"reward"` // null without a verdict
 	Rewards []episode.Reward `json:"rewards,omitempty"`
 	Why     string           `json:"why,omitempty"` // there is none
 }

@@ -133,7 +133,7 @@ func TestSkillsHub(t *testing.T) {
 		t.Errorf("list: %v, %v", states, err)
 	}
 	succeed(t, "skills", "remove", "house", "--hub", hub)
-	if got := run("three"); got.code != 2 || !strings.Contains(got.errOut, "there is no skill in") {
+	if got := run("three"); got.code != 2 || !strings.Contains(got.errOut, "holds no skill") {
 		t.Errorf("a run with an empty hub: exit code %d: %s", got.code, got.errOut)
 	}
 }

@@ -34,7 +34,7 @@ func TestTreesComeBack(t *testing.T) {
 	if n := files.Len(); n != len(episodes) {
 		t.Errorf("the files have %d episodes, want %d", n, len(episodes))
 	}
-	// A subagent whose parent is not there is no episode of the run.
+	// A subagent whose parent is missing does not belong to the run.
 	orphan := sinktest.Tree(1).Children[1]
 	if _, err := readFiles(t, exported(t, "parquet", []*episode.Episode{orphan}, export.Options{})); err == nil || !strings.Contains(err.Error(), "does not stand behind its parent") {
 		t.Errorf("an orphan: %v", err)

@@ -152,7 +152,7 @@ type attempt struct {
 	guest    bool                 // sandbox is the parent's
 	guard    *registry.Guardrails // nil when they are off
 	limits   episode.Limits
-	most     float64 // that it may cost, in USD; 0 is no limit
+	most     float64 // that it may cost, in USD; 0 sets no limit
 	clock    agentTime
 	talk     *model.Conversation
 	prefill  []episode.Message // of the run's prompts

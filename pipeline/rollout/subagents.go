@@ -37,7 +37,7 @@ type order struct {
 	ep      *episode.Episode
 	tools   []string
 	enabled []string // the toolsets that tools are of
-	tokens  int      // that it may use; 0 is no limit
+	tokens  int      // that it may use; 0 sets no limit
 	usd     float64  // likewise
 	played  *attempt
 }

@@ -109,7 +109,7 @@ func client(t *testing.T, transport mcp.Transport) *mcp.ClientSession {
 	return c
 }
 
-// call is the text of a result, with what it is if it is no plain one.
+// call is the text of a result, with its kind unless it is plain text.
 func call(t *testing.T, c *mcp.ClientSession, name string, arguments any) string {
 	t.Helper()
 	got, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})

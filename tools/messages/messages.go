@@ -145,7 +145,7 @@ func (v *View) Mode() string {
 func (v *View) Find(target string) (channel, thread string, err error) {
 	channel, thread, ok := outbox.Find(v.Outbox.Channels(), target)
 	if !ok {
-		err = source.Errorf(source.Agent, "no_channel", "there is no channel %.200q (have %s)", target, strings.Join(v.Outbox.Channels(), ", "))
+		err = source.Errorf(source.Agent, "no_channel", "channel %.200q does not exist (have %s)", target, strings.Join(v.Outbox.Channels(), ", "))
 	}
 	return channel, thread, err
 }

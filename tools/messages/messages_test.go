@@ -257,7 +257,7 @@ func TestSettings(t *testing.T) {
 		"":                                 {Telegram: messages.Service{Channels: []string{"1"}}},
 		"slack names no channels":          {Slack: messages.Service{TokenEnv: "X"}},
 		`server is "mail"; want HOST:PORT`: {Email: messages.Email{Channels: []string{"a@b.example"}, From: "c@b.example", Server: "mail"}},
-		`"nobody" is not an address`:       {Email: messages.Email{Channels: []string{"nobody"}, From: "c@b.example", Server: "mail:25"}},
+		`"someone" is not an address`:      {Email: messages.Email{Channels: []string{"someone"}, From: "c@b.example", Server: "mail:25"}},
 		"unknown tls":                      {Email: messages.Email{TLS: "maybe"}},
 		"webhook: channel x needs a URL":   {Webhook: messages.Webhook{Channels: map[string]string{"x": "y"}}},
 	} {

@@ -55,7 +55,7 @@ func (v *View) Try(ctx context.Context, models []string, steps, group int) (Tria
 	}
 	for _, each := range models {
 		if _, ok := s.Models[each]; !ok {
-			f := registry.Failf("unknown_model", "there is no model %q%s", each, registry.DidYouMean(each, sorted(s.Models)))
+			f := registry.Failf("unknown_model", "model %q does not exist%s", each, registry.DidYouMean(each, sorted(s.Models)))
 			f.Extra = map[string]any{"available": append([]string{}, sorted(s.Models)...)}
 			return Trial{}, f
 		}

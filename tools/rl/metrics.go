@@ -45,7 +45,7 @@ func (l *Lab) history(id string) (points []Metrics, count int, err error) {
 	return points, count, err
 }
 
-// lines reads the lines that hold metrics. One that is not whole yet is no line.
+// lines reads the whole lines that hold metrics, and leaves one that is still being written.
 func (l *Lab) lines(id string, each func(i int, line []byte)) (count int, err error) {
 	f, err := os.Open(filepath.Join(l.dir(id), metricsName))
 	if errors.Is(err, fs.ErrNotExist) {

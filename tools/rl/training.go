@@ -118,7 +118,7 @@ func (v *View) own(id string) (Training, error) {
 		}
 		ids = append(ids, t.ID)
 	}
-	f := registry.Failf("unknown_run", "there is no training run %q", id)
+	f := registry.Failf("unknown_run", "training run %q does not exist", id)
 	f.Extra = map[string]any{"available": ids}
 	return Training{}, f
 }

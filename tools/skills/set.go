@@ -48,7 +48,7 @@ func Open(settings Settings, sources []Source, warn func(string)) (*Set, error) 
 			return nil, fmt.Errorf("skills of %s: %w", source.Name, err)
 		}
 		if len(folders) == 0 {
-			return nil, fmt.Errorf("there is no skill in %s: want NAME/%s or CATEGORY/NAME/%s", source.Name, Manual, Manual)
+			return nil, fmt.Errorf("%s holds no skill: want NAME/%s or CATEGORY/NAME/%s", source.Name, Manual, Manual)
 		}
 		for _, folder := range folders {
 			name := path.Base(folder)
@@ -115,7 +115,7 @@ func (s *Set) place() error {
 	}
 	for _, name := range s.settings.Include {
 		if named[name] == 0 {
-			return fmt.Errorf("skills.include: there is no skill %q in %s", name, strings.Join(s.settings.Dirs, ", "))
+			return fmt.Errorf("skills.include: skill %q does not exist in %s", name, strings.Join(s.settings.Dirs, ", "))
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ type kept struct {
 	History   string `json:"history,omitempty"`
 	Ordinal   int    `json:"n,omitempty"`
 
-	About string `json:"about,omitempty"` // Definition.Outside, where this is no call
+	About string `json:"about,omitempty"` // Definition.Outside, in a frame that holds no call
 
 	// Body has what was said; one that is long is a content of that name.
 	Body json.RawMessage `json:"body,omitempty"`

@@ -186,7 +186,7 @@ const mostCalls = 300
 func (h *House) Call(domain, name string, data map[string]any) ([]State, error) {
 	s, ok := services[domain][name]
 	if !ok {
-		return nil, fmt.Errorf("there is no service %s.%s", domain, name)
+		return nil, fmt.Errorf("service %s.%s does not exist", domain, name)
 	}
 	own := maps.Clone(data)
 	delete(own, "entity_id")

@@ -41,7 +41,7 @@ func TestCall(t *testing.T) {
 		{"light.turn_on", `{"entity_id": {"a": 1}}`, "is not a name or a list of names", ""},
 		{"cover.set_cover_position", `{"entity_id": "cover.garage_door"}`, "required key not provided @ data['position']", ""},
 		{"climate.set_hvac_mode", `{"entity_id": "climate.bedroom", "hvac_mode": "boil"}`, "hvac_mode is boil; want one of", ""},
-		{"light.explode", `{"entity_id": "light.desk"}`, "there is no service light.explode", ""},
+		{"light.explode", `{"entity_id": "light.desk"}`, "service light.explode does not exist", ""},
 	} {
 		h := open(t, "")
 		before, err := h.Judged()

@@ -113,7 +113,7 @@ func (o *Outbox) React(r Reaction, add bool) error {
 	case add && at < 0:
 		o.reactions = append(o.reactions, r)
 	case !add && at < 0:
-		return fmt.Errorf("there is no reaction %s at message %s", r.Emoji, r.Message)
+		return fmt.Errorf("message %[2]s has no reaction %[1]s", r.Emoji, r.Message)
 	case !add:
 		o.reactions = slices.Delete(o.reactions, at, at+1)
 	}

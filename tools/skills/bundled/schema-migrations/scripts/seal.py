@@ -11,6 +11,6 @@ for name in sys.argv[1:]:
     seal = hashlib.sha256("\n".join(line for line in kept if line).encode()).hexdigest()[:8]
     text, found = re.subn(r"(?m)^-- seal: [0-9a-f]{8}$", f"-- seal: {seal}", text, count=1)
     if not found:
-        sys.exit(f"{name}: there is no line -- seal: 00000000")
+        sys.exit(f"{name}: the line -- seal: 00000000 is missing")
     with open(name, "w", encoding="utf-8") as f:
         f.write(text)
