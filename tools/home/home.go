@@ -103,7 +103,7 @@ func (h *Home) View(what json.RawMessage, ask model.Ask) *View {
 	return v
 }
 
-// Join makes the home of a subagent that among its parent's services.
+// Join gives a subagent the home that is among its parent's services.
 func (v *View) Join(services []any) {
 	for _, service := range services {
 		if of, ok := service.(*View); ok {
@@ -168,7 +168,7 @@ func (v *View) Areas(ctx context.Context) (areas map[string]string, err error) {
 		}
 		return h.Areas(), nil
 	}
-	err = v.once("areas", &areas, func() (err error) {
+	err = source.Keep(v.ask, record.Home, "areas", &areas, func() (err error) {
 		areas, err = v.registries(ctx)
 		return err
 	})
@@ -196,18 +196,9 @@ func (v *View) Call(ctx context.Context, key, domain, service string, data map[s
 		return Called{States: states}, err
 	}
 	var did Called
-	begun := true // by a runner that died
-	question := fmt.Sprintf("%s %s.%s", key, domain, service)
-	if err := v.ask(record.Home, "begin "+question, new(bool), func() error {
-		begun = false
-		return nil
-	}); err != nil {
-		return did, err
-	}
-	err := v.once("do "+question, &did, func() (err error) {
-		if begun {
-			return source.Errorf(source.Agent, "unknown_end", "the call was made before an interruption, and whether it had an effect is not known: look at the states")
-		}
+	unknown := source.Errorf(source.Agent, "unknown_end",
+		"the call was made before an interruption, and whether it had an effect is not known: look at the states")
+	err := source.Once(v.ask, record.Home, fmt.Sprintf("%s %s.%s", key, domain, service), &did, unknown, func() (err error) {
 		did, err = v.call(ctx, fmt.Sprintf("/api/services/%s/%s", domain, service), data)
 		return err
 	})
@@ -245,31 +236,11 @@ func patience(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // get asks for a list or an entity.
 func (v *View) get(ctx context.Context, path string, answer any) error {
-	return v.once(path, answer, func() error {
+	return source.Keep(v.ask, record.Home, path, answer, func() error {
 		ctx, cancel := patience(ctx)
 		defer cancel()
 		return v.client.Ask(ctx, provider.Request{Method: http.MethodGet, Path: path}, answer)
 	})
-}
-
-// once asks through the record of the attempt, which keeps answers that the agent can mend, too.
-func (v *View) once(question string, answer any, ask func() error) error {
-	kept := struct {
-		Answer any
-		Failed *source.Error
-	}{Answer: answer}
-	err := v.ask(record.Home, question, &kept, func() error {
-		err := ask()
-		if failed, ok := errors.AsType[*source.Error](err); ok && failed.Blame != source.Operator {
-			kept.Failed = failed
-			return nil
-		}
-		return err
-	})
-	if err == nil && kept.Failed != nil {
-		return kept.Failed
-	}
-	return err
 }
 
 // HomeState is what the home holds, for a verifier.

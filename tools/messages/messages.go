@@ -124,7 +124,7 @@ func (m *Messenger) View(attempt string, channels []string, ask model.Ask) *View
 	return &View{m, outbox.New(channels), attempt, ask}
 }
 
-// Join makes the outbox of a subagent that among its parent's services.
+// Join gives a subagent the outbox that is among its parent's services.
 func (v *View) Join(services []any) {
 	for _, service := range services {
 		if of, ok := service.(*View); ok {
@@ -195,35 +195,12 @@ func (v *View) once(ctx context.Context, question string, answer any, do func(co
 	if !ok {
 		return nil
 	}
-	begun := true // by a runner that died
-	if err := v.ask(record.Message, "begin "+question, new(bool), func() error {
-		begun = false
-		return nil
-	}); err != nil {
-		return err
-	}
-	kept := struct {
-		Answer any
-		Failed *source.Error
-	}{Answer: answer}
-	err := v.ask(record.Message, question, &kept, func() error {
-		if begun {
-			kept.Failed = source.Errorf(source.Agent, "unknown_end", "this was begun before an interruption, and may have been done; it is not done again")
-			return nil
-		}
+	unknown := source.Errorf(source.Agent, "unknown_end", "this was begun before an interruption, and may have been done; it is not done again")
+	return source.Once(v.ask, record.Message, question, answer, unknown, func() error {
 		limited, cancel := context.WithTimeoutCause(ctx, sendTime, source.Errorf(source.Outage, source.Unavailable, "%s does not answer within %s", platform, sendTime))
 		defer cancel()
-		err := do(limited, s)
-		if failed, ok := errors.AsType[*source.Error](err); ok && failed.Blame != source.Operator {
-			kept.Failed = failed
-			return nil
-		}
-		return err
+		return do(limited, s)
 	})
-	if err == nil && kept.Failed != nil {
-		return kept.Failed
-	}
-	return err
 }
 
 // Sent is what was sent, for a verifier.
