@@ -144,16 +144,8 @@ mcp: {servers: {words: {url: "%s", header_env: {Authorization: TICKETS_TOKEN}}}}
 	if all := episodes(t, dir); len(all) != 0 {
 		t.Errorf("the episode ended with %s", all[0].Outcome)
 	}
-	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		if data, err := os.ReadFile(path); err != nil || strings.Contains(string(data), "ticket-1234567890") {
-			t.Errorf("the secret is in %s, %v", path, err)
-		}
-		return nil
-	})
-	if err != nil || strings.Contains(got.errOut, "ticket-1234567890") {
-		t.Errorf("%v; the secret is in %s", err, got.errOut)
+	keyless(t, dir, "ticket-1234567890")
+	if strings.Contains(got.errOut, "ticket-1234567890") {
+		t.Errorf("the secret is in %s", got.errOut)
 	}
 }
