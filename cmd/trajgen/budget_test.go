@@ -162,6 +162,7 @@ func TestContextWindow(t *testing.T) {
 
 // TestBudgetNeeds holds what a budget has to know before anything is asked.
 func TestBudgetNeeds(t *testing.T) {
+	t.Parallel()
 	server, url := openBiller(t, `{"id":"m"}`)
 	_, bounded := openBiller(t, `{"id":"m","max_model_len":4000}`)
 	dataset := tasks(t, 1)

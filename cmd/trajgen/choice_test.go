@@ -75,6 +75,7 @@ func TestChoosingTasks(t *testing.T) {
 
 // TestChoiceOnResume holds that a run goes on with the same choice alone, and says which steps there were.
 func TestChoiceOnResume(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	file := write(t, "run.yaml", `{scripted: {policy: noop}, sandbox: {backend: local}, dataset: {path: [bundled], where: "row < 6", parts: {train: 0.9, test: 0.1}, use_part: train, stratify: difficulty, max_tasks: 3}}`)
 	succeed(t, "run", "-f", file, "--out", dir, "--quiet")

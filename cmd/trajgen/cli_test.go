@@ -25,6 +25,7 @@ func lines[T any](t *testing.T, text string) []T {
 
 // TestToolsCallScript makes many calls in one sandbox, with arguments as objects and as models send them.
 func TestToolsCallScript(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("one\ntwo\nthree\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -121,6 +122,7 @@ func TestSandboxExec(t *testing.T) {
 }
 
 func TestSubcommandsThatDoNotExist(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"rnu"}, {"tools", "lst"}, {"run", "extra"}, {"report"}, {"distributions", "show"}} {
 		if got := trajgen(t, args...); got.code != exitUsage || got.errOut == "" {
 			t.Errorf("%v: exit code %d: %s", args, got.code, got.errOut)

@@ -48,6 +48,7 @@ func TestCommandCheck(t *testing.T) {
 
 // TestCommandPolicyCalls shows what is done about commands where there is a machine to lose.
 func TestCommandPolicyCalls(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		flags   []string
@@ -83,6 +84,7 @@ func TestCommandPolicyCalls(t *testing.T) {
 
 // TestCommandPolicyRun shows the verdicts in the episodes of a run, and what a run file may say.
 func TestCommandPolicyRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	dataset := filepath.Join(dir, "tasks.jsonl")
 	task := `{"id":"a","prompt":"remove d","files":{"d/x":"1"},"verify":{"command":"test ! -e d"},` +

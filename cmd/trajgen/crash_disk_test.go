@@ -30,6 +30,7 @@ func TestDisk(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := &story{model: model, dataset: dataset, workers: 3, sandbox: "local", segment: "64K", dir: filepath.Join(t.TempDir(), "run")}
 			kept := filepath.Join(t.TempDir(), "kept")
 			script := fmt.Sprintf(`

@@ -48,6 +48,7 @@ func cronJobs(t *testing.T, dir string) (jobs []cron.Job) {
 
 // TestCronCommands goes through the life of a job by commands.
 func TestCronCommands(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cronIs := func(want int, say string, args ...string) result {
 		t.Helper()
@@ -86,6 +87,7 @@ func TestCronCommands(t *testing.T) {
 
 // TestCronPrompt has the daemon play a prompt, with the output of another job before it.
 func TestCronPrompt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := write(t, "run.yaml", "scripted: {policy: noop}\nsandbox: {backend: local}\ntools: {toolsets: [cronjob]}\n")
 	succeed(t, "cron", "add", "news", "--store", dir, "--schedule", "every 1d", "--", "echo", "It rains.")

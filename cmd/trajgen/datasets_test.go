@@ -66,6 +66,7 @@ func TestRealDatasets(t *testing.T) {
 
 // TestCheckBundled proves every bundled task.
 func TestCheckBundled(t *testing.T) {
+	t.Parallel()
 	got := succeed(t, "check", "--dataset", "bundled", "--json")
 	var result check.Proof
 	if err := json.Unmarshal([]byte(got.out), &result); err != nil {
@@ -78,6 +79,7 @@ func TestCheckBundled(t *testing.T) {
 
 // TestCheckNeedsNoModel proves tasks with a run file whose models are out of reach.
 func TestCheckNeedsNoModel(t *testing.T) {
+	t.Parallel()
 	file := write(t, "run.yaml", "dataset: {path: bundled, max_tasks: 2}\nsandbox: {backend: local}\n"+
 		"model: {name: m, base_url: http://127.0.0.1:1/v1, fallbacks: [{model: spare}]}\ncontext: {summary_model: s}\nuser: {model: u}\nlimits: {usd: 1}\n")
 	succeed(t, "check", "-f", file)
@@ -86,6 +88,7 @@ func TestCheckNeedsNoModel(t *testing.T) {
 // TestCheckFindsBrokenTasks holds that check fails on a task whose solution does not score and on one that scores by
 // itself.
 func TestCheckFindsBrokenTasks(t *testing.T) {
+	t.Parallel()
 	dataset := write(t, "d.txt", `{"id":"wrong-gold","prompt":"a","verify":{"exact":"x"},"gold":"y"}
 {"id":"free","prompt":"b","verify":{"command":"true"},"gold":"y"}
 {"id":"breaks","prompt":"c","verify":{"command":"no-such-program"},"gold":"y"}
@@ -153,6 +156,7 @@ func TestDatasetsShowCountsWhatIsBroken(t *testing.T) {
 
 // TestVerifierError holds that a verifier that breaks leaves no reward, and that the exit code says so.
 func TestVerifierError(t *testing.T) {
+	t.Parallel()
 	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"a","verify":{"command":"no-such-program"},"gold":"y"}`+"\n"+`{"id":"b","prompt":"b","verify":{"exact":"y"},"gold":"y"}`)
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"run", "--dataset", dataset, "--policy", "oracle", "--out", dir, "--quiet"}
@@ -168,6 +172,7 @@ func TestVerifierError(t *testing.T) {
 
 // TestReportNumbers holds that the report counts what the journal holds.
 func TestReportNumbers(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	succeed(t, "run", "--dataset", "bundled", "--policy", "oracle", "--max-tasks", "5", "--out", dir, "--quiet")
 	got := succeed(t, "report", "--run", dir, "--json")
@@ -187,6 +192,7 @@ func TestReportNumbers(t *testing.T) {
 
 // TestSkipUnplayableRows holds that rows that cannot be played here are skipped like broken ones.
 func TestSkipUnplayableRows(t *testing.T) {
+	t.Parallel()
 	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"a","verify":{"exact":"x"},"gold":"x"}
 {"id":"b","prompt":"b","toolsets":["nosuch"]}
 {"id":"c","prompt":"c","network":"allowlist"}
@@ -203,6 +209,7 @@ func TestSkipUnplayableRows(t *testing.T) {
 
 // TestWiderNetwork holds that nobody's tasks open a network unnoticed.
 func TestWiderNetwork(t *testing.T) {
+	t.Parallel()
 	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"a","verify":{"exact":"x"},"gold":"x"}
 {"id":"b","prompt":"b","network":"full","verify":{"exact":"x"},"gold":"x"}
 `)
@@ -218,6 +225,7 @@ func TestWiderNetwork(t *testing.T) {
 
 // TestExportThroughWhatIsNoFile holds that a pipe, a link and stdout stay what they are.
 func TestExportThroughWhatIsNoFile(t *testing.T) {
+	t.Parallel()
 	dir, at := filepath.Join(t.TempDir(), "run"), t.TempDir()
 	succeed(t, "run", "--dataset", "bundled", "--policy", "noop", "--max-tasks", "2", "--out", dir, "--quiet")
 	want := succeed(t, "export", "--run", dir, "--to", "jsonl", "--out", "-").out

@@ -346,6 +346,7 @@ func TestRecordOfAnotherWorld(t *testing.T) {
 
 // TestTemporaryFiles holds that a resume takes away what a runner left that died while it wrote a file.
 func TestTemporaryFiles(t *testing.T) {
+	t.Parallel()
 	run := filepath.Join(t.TempDir(), "run")
 	args := []string{"run", "--dataset", tasks(t, 1), "--policy", "oracle", "--quiet", "--out", run, "--max-error-share", "1"}
 	succeed(t, args...)
@@ -361,6 +362,7 @@ func TestTemporaryFiles(t *testing.T) {
 
 // TestBudgetKeepsTurns holds that what a budget stopped in the middle is not paid for again when there is more.
 func TestBudgetKeepsTurns(t *testing.T) {
+	t.Parallel()
 	dataset := longTasks(t, 3, 4, "echo %d >> a")
 	s, url := openTurnstile(t, dataset)
 	run := filepath.Join(t.TempDir(), "run")
@@ -384,6 +386,7 @@ func TestBudgetKeepsTurns(t *testing.T) {
 
 // TestKilledBetweenAttempts kills a run whose episode has failed once: the retry that is left is made, and no other.
 func TestKilledBetweenAttempts(t *testing.T) {
+	t.Parallel()
 	dataset := longTasks(t, 1, 1, "echo %d >> a")
 	s, url := openTurnstile(t, dataset)
 	run := filepath.Join(t.TempDir(), "run")

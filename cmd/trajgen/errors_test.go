@@ -157,6 +157,7 @@ func TestSkipBadRows(t *testing.T) {
 
 // TestResumeRefusesAnotherExperiment shows the difference.
 func TestResumeRefusesAnotherExperiment(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"run", "--dataset", "bundled", "--policy", "noop", "--max-tasks", "3", "--out", dir, "--quiet"}
 	succeed(t, args...)

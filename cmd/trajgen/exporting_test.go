@@ -48,6 +48,7 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 }
 
 func TestExportSaysWhatCameOfIt(t *testing.T) {
+	t.Parallel()
 	run, at := runOf(t, "1"), t.TempDir()
 	var got export.Result
 	text := succeed(t, "export", "--run", run, "--to", "arrow", "--out", filepath.Join(at, "arrow"), "--where", "row < 3", "--per-task", "best", "--json").out
@@ -117,6 +118,7 @@ func TestExportSaysWhatIsWrong(t *testing.T) {
 // A run that has ended loses the end of its journal, and is repaired: at no moment has an export fewer episodes than were
 // played, or planned, without saying so.
 func TestExportOfAnIncompleteRun(t *testing.T) {
+	t.Parallel()
 	run := runOf(t, "2")
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	segment := filepath.Join(run, "journal", "000001.seg")
@@ -152,6 +154,7 @@ func TestExportOfAnIncompleteRun(t *testing.T) {
 // An export that is killed, interrupted or out of space leaves the earlier one as it was; the next one finds nothing in
 // its way and leaves nothing but itself.
 func TestExportThatDies(t *testing.T) {
+	t.Parallel()
 	at := t.TempDir()
 	var lines bytes.Buffer
 	for _, ep := range sinktest.Episodes(40) {
@@ -227,6 +230,7 @@ func TestExportThatDies(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
+	t.Parallel()
 	a, b, other := runOf(t, "1"), runOf(t, "2"), runOf(t, "3", "--max-turns", "7")
 	at := t.TempDir()
 	out := filepath.Join(at, "merged")
@@ -278,6 +282,7 @@ func TestMerge(t *testing.T) {
 
 // TestVerifyShareGPT reads an export back, and one that somebody has edited.
 func TestVerifyShareGPT(t *testing.T) {
+	t.Parallel()
 	run, file := runOf(t, "1"), filepath.Join(t.TempDir(), "s.jsonl")
 	succeed(t, "export", "--run", run, "--to", "sharegpt", "--out", file)
 	if said := succeed(t, "verify", "--sharegpt", file).out; !strings.Contains(said, "8 rows read back") {

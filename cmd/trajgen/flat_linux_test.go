@@ -23,9 +23,9 @@ func TestMemoryIsFlat(t *testing.T) {
 	rng := rand.NewChaCha8([32]byte{3})
 	var tasks strings.Builder
 	for n := range many {
-		noise := make([]byte, size/2)
+		noise := make([]byte, size/20) // ten times the same: less would compress for most of the test's time
 		_, _ = rng.Read(noise)
-		row, err := json.Marshal(map[string]any{"id": fmt.Sprint("t", n), "prompt": hex.EncodeToString(noise), "tags": []string{fmt.Sprint("tag", n)}, "verify": map[string]string{"exact": "x"}, "gold": "x"})
+		row, err := json.Marshal(map[string]any{"id": fmt.Sprint("t", n), "prompt": strings.Repeat(hex.EncodeToString(noise), 10), "tags": []string{fmt.Sprint("tag", n)}, "verify": map[string]string{"exact": "x"}, "gold": "x"})
 		if err != nil {
 			t.Fatal(err)
 		}

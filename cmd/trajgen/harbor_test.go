@@ -30,6 +30,7 @@ const (
 
 // TestHarbor plays task directories: solutions that work, doing nothing, agents that cheat and verifiers that break.
 func TestHarbor(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	task := func(name, verifier, agent string) {
 		harborTask(t, filepath.Join(dir, name), map[string]string{

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,6 +23,10 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
+	// Most tests wait for programs and sandboxes most of the time.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if binary.dir != "" {
 		os.RemoveAll(binary.dir)

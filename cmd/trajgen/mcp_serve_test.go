@@ -187,6 +187,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestMCPServeHTTP serves 20 sessions side by side, which see nothing of each other.
 func TestMCPServeHTTP(t *testing.T) {
+	t.Parallel()
 	out := t.TempDir()
 	cmd := exec.Command(build(t), "mcp", "serve", "--toolsets", "terminal,file,todo", "--http", "127.0.0.1:0", "--sessions", "20", "--out", out)
 	cmd.Env = append(os.Environ(), "TRAJGEN_MCP_TOKEN=open-sesame")
@@ -289,6 +290,7 @@ func TestMCPServeWrong(t *testing.T) {
 
 // TestMCPServeTask serves sessions about a task, and judges each at its end.
 func TestMCPServeTask(t *testing.T) {
+	t.Parallel()
 	dataset := write(t, "tasks.jsonl", `{"id":"count","prompt":"Write the number of lines of a.txt to n.txt.","files":{"a.txt":"1\n2\n"},`+
 		`"setup":"echo 3 >> a.txt","verify":{"command":"test \"$(cat n.txt)\" = 3"}}
 {"id":"say","prompt":"Say it.","verify":{"exact":"it"}}

@@ -28,6 +28,7 @@ const poem = `{"id":"poem","prompt":"How many words?",%s"files":{"poem.txt":"so 
 
 // TestMCP plays a task with a server in its sandbox: the call, its row, the lock, and a resume with another server.
 func TestMCP(t *testing.T) {
+	t.Parallel()
 	server := wordServer(t)
 	lock := filepath.Join(t.TempDir(), "mcp.lock")
 	settings := func(tools, task string) string {

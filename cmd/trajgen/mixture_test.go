@@ -129,6 +129,7 @@ func TestMixtureNotDeclared(t *testing.T) {
 
 // TestDistributionsWithMixture plays an episode of each distribution: with a mixture declared, none draws what is not there.
 func TestDistributionsWithMixture(t *testing.T) {
+	t.Parallel()
 	file := write(t, "run.yaml", mixed(council(t, new(atomic.Int64)), ""))
 	task := write(t, "t.jsonl", `{"id":"a","prompt":"p","gold":"g","verify":{"exact":"g"}}`)
 	for _, name := range distributions.Names() {

@@ -80,6 +80,7 @@ tools:
 
 // TestPluginFlag tries plugins without a run file.
 func TestPluginFlag(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	if err := os.WriteFile(filepath.Join(workspace, "a.csv"), []byte("n\n1\n3\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -117,6 +118,7 @@ func TestPluginFlag(t *testing.T) {
 
 // TestBadPlugins holds what a user is told before anything is started.
 func TestBadPlugins(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, give, want string }{
 		{"key", "tools: {plugins: [{name: a, commnd: [a]}]}", "commnd is not a key of tools.plugins[0] (did you mean \"command\"?)"},
 		{"no command", "tools: {plugins: [{name: a}]}", "no command"},

@@ -72,6 +72,7 @@ func (o *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestRepliesThatAreNoAnswers holds what rows, Parquet files, the report and the terminal say of replies that hide their calls, break
 // them or say nothing.
 func TestRepliesThatAreNoAnswers(t *testing.T) {
+	t.Parallel()
 	var said said
 	warned := func() bool {
 		return strings.Contains(said.String(), "the text of the reply has a call of todo that was not read")

@@ -142,6 +142,7 @@ func nothingRuns(t *testing.T, dir string) {
 
 // TestExportIsPure holds that a rewrite of the files from the journal gives identical bytes.
 func TestExportIsPure(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	succeed(t, "run", "--dataset", "bundled", "--policy", "oracle", "--max-tasks", "10", "--out", dir, "--quiet")
 	again := filepath.Join(t.TempDir(), "again")
@@ -160,6 +161,7 @@ func TestExportIsPure(t *testing.T) {
 
 // TestReplay plays a recorded run again, from its journal.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	common := []string{"run", "--dataset", "bundled", "--max-tasks", "15", "--seed", "9", "--quiet"}
 	succeed(t, append(common, "--policy", "noisy", "--out", first)...)

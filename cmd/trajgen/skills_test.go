@@ -14,6 +14,7 @@ import (
 // TestSkillTasks plays the tasks that the bundled skills are for: with their reference solutions, with nothing, and where a draw
 // leaves half of the episodes without skills.
 func TestSkillTasks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	play := func(name, policy string, more ...string) []*episode.Episode {
 		t.Helper()
@@ -83,6 +84,7 @@ func TestSkillTasks(t *testing.T) {
 
 // TestSkillsHub installs a skill, plays with it, and finds it changed.
 func TestSkillsHub(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	hub, source := filepath.Join(dir, "hub"), filepath.Join(dir, "house")
 	write := func(name, text string) {

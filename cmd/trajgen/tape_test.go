@@ -134,6 +134,7 @@ func TestTape(t *testing.T) {
 }
 
 func TestTapeMistakes(t *testing.T) {
+	t.Parallel()
 	dataset, dir := write(t, "d.jsonl", `{"id":"a","prompt":"p","gold":[{"content":"x"}]}`+"\n"), t.TempDir()
 	args := []string{"run", "--dataset", dataset, "--quiet"}
 	run, taped := filepath.Join(dir, "run"), filepath.Join(dir, "run", "tape")

@@ -10,6 +10,7 @@ import (
 
 // TestTerminalCalls plays calls of terminal, process and execute_code in one sandbox, as users script them.
 func TestTerminalCalls(t *testing.T) {
+	t.Parallel()
 	type args = map[string]any
 	tests := []struct {
 		name      string

@@ -116,6 +116,7 @@ func TestHundredCalls(t *testing.T) {
 
 // TestCallFlags holds what the flags of a call do and which of them are refused.
 func TestCallFlags(t *testing.T) {
+	t.Parallel()
 	calls := write(t, "calls.jsonl", `{"name":"todo","arguments":{}}`)
 	for _, args := range [][]string{
 		{"todo"},
@@ -229,6 +230,7 @@ func TestGuardrailsOfScript(t *testing.T) {
 
 // TestCallOfTheWeb names sites, a corpus and a recording as a run does.
 func TestCallOfTheWeb(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		call, want string
 		args       []string

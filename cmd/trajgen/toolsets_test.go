@@ -191,6 +191,7 @@ func TestBridgeInARun(t *testing.T) {
 }
 
 func TestRunFileOfTheBridge(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"tool_search: on":                                     "",
 		"tool_search: true":                                   "",

@@ -68,6 +68,7 @@ func segmentsOf(t *testing.T, dir string) []string {
 
 // TestVerifyAndRepair breaks a run in every way and has it named, repaired and played again.
 func TestVerifyAndRepair(t *testing.T) {
+	t.Parallel()
 	whole := played(t)
 	want := rows(t, whole)
 	if got := here(t, "verify", "--run", whole); got.code != 0 || !strings.Contains(got.out, "12 of 12 episodes in ") || !strings.Contains(got.out, "nothing differs") {
@@ -382,6 +383,7 @@ func clockSetBack(t *testing.T, whole string) {
 // TestRunnersAtOnce starts two runs of one directory at the same moment: one of them plays, and the other says who does.
 // Meanwhile others read the directory.
 func TestRunnersAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"run", "--dataset", "bundled", "--policy", "noisy", "--max-tasks", "10", "--out", dir, "--quiet"}
 	var runners [2]*exec.Cmd

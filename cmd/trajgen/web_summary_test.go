@@ -18,6 +18,7 @@ import (
 // TestWebSummary plays episodes whose long pages a model summarises: recorded on both tapes, counted and paid, and replayed without
 // the site and the model.
 func TestWebSummary(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	small := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/models" {

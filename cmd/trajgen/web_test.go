@@ -86,6 +86,7 @@ func whoever(t *testing.T, rows []string) (all []string) {
 
 // TestWebReplay plays 200 episodes on a recorded web, and again without it, with 1 and with 16 workers.
 func TestWebReplay(t *testing.T) {
+	t.Parallel()
 	server, dir := counting(t), t.TempDir()
 	dataset := write(t, "visits.jsonl", visits(server.URL, 40))
 	section := "web:\n  search: searxng\n  providers: {searxng: {base_url: \"" + server.URL + "\"}}\n  allow_private: [127.0.0.1]\n"
@@ -170,6 +171,7 @@ func wantTape(t *testing.T, recorded, replayed, missed, site string) {
 
 // TestResearch plays the questions about the bundled corpus.
 func TestResearch(t *testing.T) {
+	t.Parallel()
 	for policy, want := range map[string]float64{"oracle": 1, "noop": 0} {
 		out := filepath.Join(t.TempDir(), policy)
 		succeed(t, "run", "--dataset", "bundled/research", "--corpus", "bundled", "--policy", policy, "--quiet", "--out", out)
@@ -188,6 +190,7 @@ func TestResearch(t *testing.T) {
 // TestBrowserTasks plays the tasks on the web sites with a real browser, and some of each site again from a recording, without the
 // sites.
 func TestBrowserTasks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	play := func(policy, name string, tasks int, want float64, more ...string) []string {
 		t.Helper()
@@ -215,6 +218,7 @@ func TestBrowserTasks(t *testing.T) {
 
 // TestPDF reads a PDF file with pdftotext, in sandboxes of both kinds.
 func TestPDF(t *testing.T) {
+	t.Parallel()
 	var pdf strings.Builder
 	var offsets []int
 	pdf.WriteString("%PDF-1.4\n")
@@ -258,6 +262,7 @@ func TestPDF(t *testing.T) {
 
 // TestWebMerge merges two recorded parts of a run, whose recording then answers all of it.
 func TestWebMerge(t *testing.T) {
+	t.Parallel()
 	server, dir := counting(t), t.TempDir()
 	dataset := write(t, "visits.jsonl", visits(server.URL, 4))
 	file := write(t, "run.yaml", "web:\n  search: searxng\n  providers: {searxng: {base_url: \""+server.URL+"\"}}\n  allow_private: [127.0.0.1]\n")
