@@ -17,6 +17,9 @@ type CommandSettings struct {
 	Allow             string   `yaml:"allow" flag:"allow-commands" experiment:"no" help:"file of commands that were approved for good; the approver adds to it"`
 }
 
+// Variables are the variables whose values are keys.
+func (c CommandSettings) Variables() []string { return []string{c.ApproverAPIKeyEnv} }
+
 // Validate says what is wrong with the section.
 func (c CommandSettings) Validate() error {
 	if c.Policy != "" {

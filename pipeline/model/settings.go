@@ -1,9 +1,12 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -55,6 +58,23 @@ type Fallback struct {
 
 // secretHeader finds the names of headers whose values must not be recorded.
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
+
+// FallbackNames are the names of the models that may answer in another's place.
+func (s Settings) FallbackNames() (names []string) {
+	for _, next := range s.Fallbacks {
+		names = append(names, next.Model)
+	}
+	return names
+}
+
+// Variables are the variables whose values are secrets.
+func (s Settings) Variables() []string {
+	all := []string{cmp.Or(s.APIKeyEnv, "OPENAI_API_KEY")}
+	for _, next := range s.Fallbacks {
+		all = append(all, next.APIKeyEnv)
+	}
+	return slices.AppendSeq(all, maps.Values(s.HeaderEnv))
+}
 
 // Validate says what is wrong with the section. Config.Validate says the rest.
 func (s Settings) Validate() error {

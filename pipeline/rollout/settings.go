@@ -47,6 +47,9 @@ const (
 	DefaultCompactTo = 0.5
 )
 
+// Variables are the variables whose values are keys.
+func (c ContextSettings) Variables() []string { return []string{c.SummaryAPIKeyEnv} }
+
 // Validate says what is wrong with the section.
 func (c ContextSettings) Validate() error {
 	var errs []error

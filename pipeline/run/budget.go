@@ -35,15 +35,7 @@ func (f *File) agents() []string {
 	if len(names) == 0 {
 		names = []string{f.models().Agent}
 	}
-	return append(names, f.fallbacks()...)
-}
-
-// fallbacks are the names of the models that may answer in another's place.
-func (f *File) fallbacks() (names []string) {
-	for _, next := range f.Model.Fallbacks {
-		names = append(names, next.Model)
-	}
-	return names
+	return append(names, f.Model.FallbackNames()...)
 }
 
 // purse is what the run may spend on models and media, and has spent.

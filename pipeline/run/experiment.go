@@ -17,20 +17,11 @@ import (
 	"trajgen/outputs/media"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
-	"trajgen/tools/browser"
-	"trajgen/tools/home"
-	"trajgen/tools/mcp"
-	"trajgen/tools/messages"
-	"trajgen/tools/plugin"
-	"trajgen/tools/rl"
 	"trajgen/tools/skills"
-	"trajgen/tools/twin"
-	"trajgen/tools/web"
 )
 
 // Experiment is a run file with everything opened that it names. Errors up to here are for the user to resolve: no episode has
@@ -40,18 +31,9 @@ type Experiment struct {
 	models
 	draws
 	tasks
-	makers
-	web      *web.Web
-	messages *messages.Messenger
-	home     *home.Home
-	browsers browser.Shared
+	services
 	prompts  rollout.Prompts // the contents of the section's files
 	commands *tools.CommandPolicy
-	plugins  *plugin.Set // nil without any
-	twin     *twin.Twin
-	mcp      *mcp.Set // nil without any
-	sampled  map[string]model.Model
-	lab      *rl.Lab     // nil without environments to train in
 	skills   *skills.Set // nil without any
 }
 
@@ -79,6 +61,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 		draws:  draws{opened: on, byName: map[string]*drawn{}, fixed: map[string]error{}},
 	}
 	e.tasks = tasks{opened: on, draws: &e.draws, left: map[string]bool{}}
+	e.services = services{models: &e.models, backend: e.sandboxes}
 	e.closers = append(e.closers, on.images.Close)
 	e.Room = e.processors.Pace
 	defer SetGC(startGC)()
@@ -87,7 +70,12 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openSampling, e.openMixture, e.openHome, e.openMessages, e.openMedia, e.openLab, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{
+		e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb,
+		e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser,
+		e.openPages, e.openSampling, e.openMixture, e.openHome, e.openMessages, e.openMedia, e.openLab,
+		e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage,
+	} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first
@@ -273,7 +261,7 @@ func (e *Experiment) Player() *rollout.Player {
 		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets,
 		Limits: f.Limits, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent}, Delegation: f.Delegation,
-		Sees: f.Model.Vision, Images: &e.images, Services: e.services, Toolsets: e.taskToolsets, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
+		Sees: f.Model.Vision, Images: &e.images, Services: e.services.Of, Toolsets: e.taskToolsets, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
 	}
 	if e.skills != nil {
 		player.Skills = e.skillsOf

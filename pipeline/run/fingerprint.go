@@ -47,7 +47,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	own := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "mcp_servers": parts.MCP, "system_prompt": parts.System,
 		"web": parts.Web, "twin": parts.Twin, "skills": parts.Skills, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
-		"policy": f.Scripted.Decides(), "moa_references": f.MOA.Decides(), "fallbacks": strings.Join(f.fallbacks(), ","), "token_ids": f.Model.TokenServer(),
+		"policy": f.Scripted.Decides(), "moa_references": f.MOA.Decides(), "fallbacks": strings.Join(f.Model.FallbackNames(), ","), "token_ids": f.Model.TokenServer(),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
 		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
 		"send_reasoning": unless(f.Model.SendReasoning == model.ReasoningAuto, f.Model.SendReasoning),

@@ -36,58 +36,72 @@ func (f *File) OpenMCP(ctx context.Context, backend func() (sandbox.Backend, err
 }
 
 // openMCP opens the run's MCP servers, and says what the operator should know of them.
-func (e *Experiment) openMCP(ctx context.Context) (err error) {
-	if len(e.File.MCP.Enabled()) == 0 {
+func (s *services) openMCP(ctx context.Context) (err error) {
+	if len(s.File.MCP.Enabled()) == 0 {
 		return nil
 	}
-	if e.mcp, err = e.File.OpenMCP(ctx, e.sandboxes, e.twin, e.Logger, false); err != nil {
+	if s.mcp, err = s.File.OpenMCP(ctx, s.backend, s.twin, s.Logger, false); err != nil {
 		return err
 	}
-	e.closers = append(e.closers, e.mcp.Close)
-	e.parts.MCP = e.mcp.Digest()
-	for _, warning := range e.mcp.Warnings() {
-		fmt.Fprintln(e.warnings, warning)
+	s.closers = append(s.closers, s.mcp.Close)
+	s.parts.MCP = s.mcp.Digest()
+	for _, warning := range s.mcp.Warnings() {
+		fmt.Fprintln(s.warnings, warning)
 	}
-	for _, name := range e.File.MCP.Enabled() {
-		if s := e.File.MCP.Servers[name]; s.Shared && !s.Stateless && e.mcp.Runs(name) {
-			fmt.Fprintf(e.warnings, "mcp server %s is shared: what it keeps of one episode, others may see (stateless: true says that "+
+	for _, name := range s.File.MCP.Enabled() {
+		if c := s.File.MCP.Servers[name]; c.Shared && !c.Stateless && s.mcp.Runs(name) {
+			fmt.Fprintf(s.warnings, "mcp server %s is shared: what it keeps of one episode, others may see (stateless: true says that "+
 				"it keeps nothing)\n", name)
 		}
 	}
 	return nil
 }
 
-// openSampling opens the models that servers may ask.
-func (e *Experiment) openSampling(context.Context) error {
-	e.sampled = map[string]model.Model{}
-	for _, name := range e.File.MCP.Enabled() {
-		s := e.File.MCP.Servers[name].Sampling
-		if s == nil || !e.mcp.Runs(name) {
+// openSampling opens the models that servers may ask, and gives attempts the servers: their rows say which these are.
+func (s *services) openSampling(context.Context) error {
+	sampled := map[string]model.Model{}
+	for _, name := range s.File.MCP.Enabled() {
+		asked := s.File.MCP.Servers[name].Sampling
+		if asked == nil || !s.mcp.Runs(name) {
 			continue
 		}
-		client, err := e.openSide(sideModel{record.Sampling, e.sampledName(name), s.BaseURL, s.APIKeyEnv}, model.Config{
-			Settings: model.Settings{MaxTokens: cmp.Or(s.MaxTokens, mcp.SampledTokens)},
-			Patience: model.Patience{Timeout: e.File.Requests.Timeout, Retries: 2},
+		client, err := s.openSide(sideModel{record.Sampling, s.sampledName(name), asked.BaseURL, asked.APIKeyEnv}, model.Config{
+			Settings: model.Settings{MaxTokens: cmp.Or(asked.MaxTokens, mcp.SampledTokens)},
+			Patience: model.Patience{Timeout: s.File.Requests.Timeout, Retries: 2},
 		})
 		if err != nil {
 			return fmt.Errorf("mcp server %s: %w", name, err)
 		}
-		e.sampled[name] = client
+		sampled[name] = client
 	}
+	if s.mcp == nil {
+		return nil
+	}
+	s.made(func(a attempt) []any {
+		more, without := s.taskToolsets(a.task)
+		toolset, err := s.Registry.Select(slices.Concat(a.ep.Toolsets, more), slices.Concat(s.File.Tools.DisabledToolsets, without))
+		if err == nil { // the rollout selects them, too, and says what is wrong
+			a.ep.MCP = s.mcp.Rows(toolset.Tools())
+		}
+		return []any{&mcp.Attempt{
+			Side: s.side(a.ep, "mcp sampling", a.ask), Servers: a.ep.MCP,
+			Model: func(server string) (model.Model, string) { return sampled[server], s.sampledName(server) },
+		}}
+	})
 	return nil
 }
 
 // sampledName is the name of the model that a server may ask.
-func (e *Experiment) sampledName(server string) string {
-	return cmp.Or(e.File.MCP.Servers[server].Sampling.Model, e.File.Model.Name)
+func (s *services) sampledName(server string) string {
+	return cmp.Or(s.File.MCP.Servers[server].Sampling.Model, s.File.Model.Name)
 }
 
 // taskToolsets are the toolsets of the MCP servers that a task names, and of those that it thereby does without.
-func (e *Experiment) taskToolsets(task *episode.Task) (more, without []string) {
+func (s *services) taskToolsets(task *episode.Task) (more, without []string) {
 	if len(task.MCP) == 0 {
 		return nil, nil
 	}
-	for _, name := range e.File.MCP.Enabled() {
+	for _, name := range s.File.MCP.Enabled() {
 		if slices.Contains(task.MCP, name) {
 			more = append(more, mcp.Toolset(name))
 		} else {
@@ -95,19 +109,6 @@ func (e *Experiment) taskToolsets(task *episode.Task) (more, without []string) {
 		}
 	}
 	return more, without
-}
-
-// mcpOf is what an attempt has of the MCP servers; its row says so.
-func (e *Experiment) mcpOf(task *episode.Task, ep *episode.Episode, ask model.Ask) *mcp.Attempt {
-	more, without := e.taskToolsets(task)
-	toolset, err := e.Registry.Select(slices.Concat(ep.Toolsets, more), slices.Concat(e.File.Tools.DisabledToolsets, without))
-	if err == nil { // the rollout selects them, too, and says what is wrong
-		ep.MCP = e.mcp.Rows(toolset.Tools())
-	}
-	return &mcp.Attempt{
-		Side: e.side(ep, "mcp sampling", ask), Servers: ep.MCP,
-		Model: func(server string) (model.Model, string) { return e.sampled[server], e.sampledName(server) },
-	}
 }
 
 // withMCP adds the toolset NAME of each MCP server, where that name is free: it means the same as mcp-NAME.

@@ -12,18 +12,15 @@ import (
 	"trajgen/tools/web"
 )
 
-// makers make and see pictures, speech and videos.
-type makers struct{ media *media.Media }
-
 // openMedia opens who makes and sees pictures, speech and videos.
-func (e *Experiment) openMedia(context.Context) (err error) {
-	s, shelf := e.File.Media, &media.Shelf{Images: e.images.Read}
-	config := media.Config{Settings: s, Getenv: os.Getenv, Now: time.Now, Shelf: shelf, Replay: e.web.Mode() == web.Replay}
-	if e.ledger != nil {
-		config.Meter = e.ledger
+func (s *services) openMedia(context.Context) error {
+	of, shelf := s.File.Media, &media.Shelf{Images: s.images.Read}
+	config := media.Config{Settings: of, Getenv: os.Getenv, Now: time.Now, Shelf: shelf, Replay: s.web.Mode() == web.Replay}
+	if s.ledger != nil {
+		config.Meter = s.ledger
 	}
-	if s.VisionModel != "" {
-		client, err := e.openSide(sideModel{record.Vision, s.VisionModel, s.VisionBaseURL, s.VisionAPIKeyEnv}, model.Config{
+	if of.VisionModel != "" && !s.apart {
+		client, err := s.openSide(sideModel{record.Vision, of.VisionModel, of.VisionBaseURL, of.VisionAPIKeyEnv}, model.Config{
 			Settings: model.Settings{MaxTokens: media.LookTokens}, Images: shelf.Read,
 			Patience: model.Patience{Timeout: media.LookTime, Retries: 2},
 		})
@@ -32,16 +29,15 @@ func (e *Experiment) openMedia(context.Context) (err error) {
 		}
 		config.Vision = client
 	}
-	if e.media, err = media.Open(config); err != nil {
-		return e.onResume(err)
+	makes, err := media.Open(config)
+	if err != nil {
+		return s.onResume(err)
 	}
-	e.closers = append(e.closers, e.media.Close)
+	s.closers = append(s.closers, makes.Close)
+	s.made(func(a attempt) []any {
+		return []any{makes.View(media.Attempt{Web: a.web, Side: s.side(a.ep, "vision", a.ask)})}
+	})
 	return nil
-}
-
-// mediaView is the media of an attempt.
-func (e *Experiment) mediaView(ep *episode.Episode, view *web.View, ask model.Ask) *media.View {
-	return e.media.View(media.Attempt{Web: view, Side: e.side(ep, "vision", ask)})
 }
 
 // side is how tools of an attempt ask models beside the agent's for a purpose.

@@ -27,8 +27,6 @@ type models struct {
 	fallen     *model.Fallbacks              // clients, if some are fallbacks; nil without
 	user       *model.Client                 // plays users; nil without a user_model
 	summary    *model.Client                 // writes summaries; nil without a summary_model
-	pages      *model.Client                 // summarises long pages; nil without a web.summary
-	mixed      []model.Model                 // of moa
 	sampling   episode.Sampling
 	outages    outages
 	processors *gate.Processors

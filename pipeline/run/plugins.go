@@ -74,20 +74,20 @@ func (f File) OpenPlugins(ctx context.Context, backend func() (sandbox.Backend, 
 }
 
 // openPlugins opens the run's plugins, and warns of those that run on the runner's machine.
-func (e *Experiment) openPlugins(ctx context.Context) error {
-	if len(e.File.Tools.Plugins) == 0 {
+func (s *services) openPlugins(ctx context.Context) error {
+	if len(s.File.Tools.Plugins) == 0 {
 		return nil
 	}
-	set, err := e.File.OpenPlugins(ctx, e.sandboxes, e.twin, e.Logger)
+	set, err := s.File.OpenPlugins(ctx, s.backend, s.twin, s.Logger)
 	if err != nil {
 		return err
 	}
-	e.plugins = set
-	e.closers = append(e.closers, set.Close)
-	e.parts.Plugins = set.Digest()
-	for _, p := range e.File.Tools.Plugins {
+	s.plugins = set
+	s.closers = append(s.closers, set.Close)
+	s.parts.Plugins = set.Digest()
+	for _, p := range s.File.Tools.Plugins {
 		if p.Where == plugin.WhereRunner && set.Runs(p.Name) {
-			fmt.Fprintf(e.warnings, "plugin %s runs on this machine, outside of the sandboxes\n", p.Name)
+			fmt.Fprintf(s.warnings, "plugin %s runs on this machine, outside of the sandboxes\n", p.Name)
 		}
 	}
 	return nil

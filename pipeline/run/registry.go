@@ -28,6 +28,14 @@ type Tools struct {
 	Plugins          []plugin.Config                `yaml:"plugins,omitempty" experiment:"given"`
 }
 
+// Variables are the variables that plugins get.
+func (t Tools) Variables() (all []string) {
+	for _, plugin := range t.Plugins {
+		all = append(all, plugin.EnvFrom...)
+	}
+	return all
+}
+
 // Validate says what is wrong with the section.
 func (t Tools) Validate() error {
 	problems := []error{rollout.CheckGuard(t.Guardrails), plugin.Validate(t.Plugins), t.ToolSearch.Validate()}
@@ -52,7 +60,7 @@ func (t Tools) fixed() []string {
 
 // NewRegistry is the built-in tools and those of plugins and MCP servers, with the run file's toolsets, shown as its model wants them.
 func NewRegistry(f File, more ...registry.Tool) (*registry.Registry, error) {
-	reg, err := registry.New(f.outside(tools.Builtin())...)
+	reg, err := registry.New(outside(&f, tools.Builtin())...)
 	if err != nil {
 		return nil, err
 	}
@@ -68,24 +76,7 @@ func NewRegistry(f File, more ...registry.Tool) (*registry.Registry, error) {
 	if reg, err = reg.WithToolsets(f.Tools.CustomToolsets); err != nil {
 		return nil, err
 	}
-	reg = reg.WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch).Lacking(f.Lacking())
-	if len(f.RL.Environments) == 0 {
-		reg = withoutToolset(reg, rlToolset, "it needs environments, in the run file as rl: {environments: {NAME: {dataset: PATH}}, trainer: {command: [...]}}")
-	}
-	return reg, nil
-}
-
-const rlToolset = "rl"
-
-// withoutToolset is the registry without the tools of a toolset, for a reason.
-func withoutToolset(reg *registry.Registry, toolset, why string) *registry.Registry {
-	lacking := map[string]string{}
-	for _, tool := range reg.Tools() {
-		if tool.Toolset == toolset {
-			lacking[tool.Name] = why
-		}
-	}
-	return reg.Lacking(lacking)
+	return withoutLacking(&f, reg.WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch)), nil
 }
 
 // noQuirks is the value for a model that is known for quirks which this server does not have.

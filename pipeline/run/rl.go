@@ -10,28 +10,30 @@ import (
 	"trajgen/tools/rl"
 )
 
-// lab opens the trainings of a run; nil where the run file declares none, or a recording answers for them.
-func (f *File) lab() (*rl.Lab, error) {
-	if len(f.RL.Environments) == 0 || f.replayed("rl") {
-		return nil, nil
+// openLab opens the trainings of a run, which it stops at its end, where the run file declares some and no recording answers for them.
+func (s *services) openLab(context.Context) error {
+	f := &s.File
+	if len(f.RL.Environments) == 0 || replayed(f.Twin, "rl") {
+		return nil
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	dir := filepath.Join(f.OutDir(), "trainings")
 	if f.RL.Dir != "" {
 		dir = filepath.Join(f.RL.Dir, filepath.Base(f.OutDir()))
 	}
-	return rl.Open(rl.Config{Settings: f.RL, Dir: dir, Program: program, Lookup: os.LookupEnv, Now: time.Now})
-}
-
-// openLab opens the run's trainings, which it stops at its end.
-func (e *Experiment) openLab(context.Context) (err error) {
-	if e.lab, err = e.File.lab(); err != nil || e.lab == nil {
+	lab, err := rl.Open(rl.Config{Settings: f.RL, Dir: dir, Program: program, Lookup: os.LookupEnv, Now: time.Now})
+	if err != nil {
 		return err
 	}
-	e.closers = append(e.closers, e.lab.Close)
-	fmt.Fprintln(e.warnings, "trainings (rl.trainer) run on this machine, outside of the sandboxes")
+	if s.apart { // its trainings go on: the next call is about them, whoever has begun them
+		s.made(func(attempt) []any { return []any{lab.View("", 0, nil)} })
+		return nil
+	}
+	s.closers = append(s.closers, lab.Close)
+	s.made(func(a attempt) []any { return []any{lab.View(a.ep.ID, a.ep.Attempt, a.ask)} })
+	fmt.Fprintln(s.warnings, "trainings (rl.trainer) run on this machine, outside of the sandboxes")
 	return nil
 }

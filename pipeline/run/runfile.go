@@ -3,7 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,18 +15,7 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 	"trajgen/tools"
-	"trajgen/tools/browser"
-	"trajgen/tools/cron"
 	"trajgen/tools/delegate"
-	"trajgen/tools/home"
-	"trajgen/tools/mcp"
-	"trajgen/tools/media"
-	"trajgen/tools/messages"
-	"trajgen/tools/moa"
-	"trajgen/tools/rl"
-	"trajgen/tools/skills"
-	"trajgen/tools/twin"
-	"trajgen/tools/web"
 )
 
 // File is a run file: one experiment and how it is run, in sections. Beside the key in YAML, the tags of a field are: help, which
@@ -44,20 +32,10 @@ type File struct {
 	Seed    uint64 `yaml:"seed" experiment:"always" help:"seed of everything that is drawn"`
 	Samples int    `yaml:"samples" experiment:"no" help:"plays of each task"`
 
-	Dataset    datasets.Settings       `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
-	Tools      Tools                   `yaml:"tools,omitempty" section:"Toolsets and tools"`
-	Commands   tools.CommandSettings   `yaml:"commands,omitempty" section:"Commands that could do harm"`
-	Web        web.Settings            `yaml:"web,omitempty" section:"The web that tools see"`
-	Twin       twin.Settings           `yaml:"twin,omitempty" section:"Calls that are recorded and replayed"`
-	Browser    browser.Settings        `yaml:"browser,omitempty" section:"Browsers of episodes"`
-	MCP        mcp.Settings            `yaml:"mcp,omitempty" section:"MCP servers"`
-	Skills     skills.Settings         `yaml:"skills,omitempty" section:"Skills"`
-	Media      media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
-	Cron       cron.Settings           `yaml:"cron,omitempty" section:"Jobs that episodes schedule"`
-	RL         rl.Settings             `yaml:"rl,omitempty" section:"Trainings that episodes start"`
-	Home       home.Settings           `yaml:"home,omitempty" section:"The smart home that tools act on"`
-	Messages   messages.Settings       `yaml:"messages,omitempty" section:"Where messages go"`
-	MOA        moa.Settings            `yaml:"moa,omitempty" section:"Models of mixture_of_agents"`
+	Dataset    datasets.Settings     `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
+	Tools      Tools                 `yaml:"tools,omitempty" section:"Toolsets and tools"`
+	Commands   tools.CommandSettings `yaml:"commands,omitempty" section:"Commands that could do harm"`
+	Families   `yaml:",inline"`
 	Model      model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
 	Sweep      Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
 	Requests   model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
@@ -92,15 +70,10 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Quirks().Validate(), f.CheckSweep(), f.Browser.ValidateIn(f.Web.Mode), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.checkModels(),
+		checkSigns(f.Settings()), f.Quirks().Validate(), f.CheckSweep(), f.Browser.ValidateIn(f.Web.Mode), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.checkModels(),
 	}
-	for about, field := range reflect.ValueOf(f).Elem().Fields() {
-		if about.Tag.Get("section") == "" {
-			continue
-		}
-		if section, ok := field.Addr().Interface().(interface{ Validate() error }); ok {
-			problems = append(problems, section.Validate())
-		}
+	for section := range sections[interface{ Validate() error }](f) {
+		problems = append(problems, section.Validate())
 	}
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if len(f.Dataset.Path) == 0 {
@@ -112,29 +85,23 @@ func (f *File) Validate() error {
 	if strings.ContainsAny(f.Name, `/\\`) || f.Name == ".." {
 		bad("name %q is a single name, without slashes; --out takes a path", f.Name)
 	}
-	if f.Home.Live() && !f.NoUser {
-		f.once("home", "homeassistant", bad)
+	once := func(acts bool, section, toolset string) {
+		if !acts || f.NoUser || replayed(f.Twin, toolset) {
+			return
+		}
+		if !f.Play.DurableTurns {
+			bad("%s: what leaves this machine must not happen twice: say play: {durable_turns: true}, so that an episode that is resumed knows what it did", section)
+		}
+		if f.Tape.Replay != "" {
+			bad("%s: a replay would do again what was done: leave the section out, or replay a recording of the tools (twin)", section)
+		}
 	}
-	if f.Messages.Live() && !f.NoUser {
-		f.once("messages", "messaging", bad)
-	}
+	once(f.Home.Live(), "home", "homeassistant")
+	once(f.Messages.Live(), "messages", "messaging")
 	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
 		bad("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens)
 	}
 	return inOrder(problems)
-}
-
-// once refuses what would let the tools of a section act twice outside of the machine.
-func (f *File) once(section, toolset string, bad func(string, ...any)) {
-	if f.replayed(toolset) {
-		return
-	}
-	if !f.Play.DurableTurns {
-		bad("%s: what leaves this machine must not happen twice: say play: {durable_turns: true}, so that an episode that is resumed knows what it did", section)
-	}
-	if f.Tape.Replay != "" {
-		bad("%s: a replay would do again what was done: leave the section out, or replay a recording of the tools (twin)", section)
-	}
 }
 
 // checkModels says which models do not go together.

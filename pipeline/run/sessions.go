@@ -41,5 +41,5 @@ func (f finished) Finished() iter.Seq2[string, int] {
 // Services are the services that a run gives the tools of an episode.
 func (s *Run) Services(task *episode.Task, ep *episode.Episode, ask model.Ask) []any {
 	view := &sessions.View{Store: s.sessions, Task: task, SameTask: s.Manifest.RunFile.Tools.SearchSameTask}
-	return append(s.Exp.services(task, ep, ask), view)
+	return append(s.Exp.services.Of(task, ep, ask), view)
 }

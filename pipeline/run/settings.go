@@ -32,17 +32,16 @@ func (s Setting) name() string { return strings.ReplaceAll(s.Flag, "-", "_") }
 func (f *File) Settings() []Setting { return settings("", "The run", reflect.ValueOf(f).Elem()) }
 
 func settings(prefix, group string, in reflect.Value) (all []Setting) {
-	for i := range in.NumField() {
-		field := in.Type().Field(i)
+	for field, value := range fieldsOf(in) {
 		key := keyOf(field)
 		switch section := field.Tag.Get("section"); {
 		case key == "":
 		case section != "":
-			all = append(all, settings(key+".", section, in.Field(i))...)
+			all = append(all, settings(key+".", section, value)...)
 		default:
 			all = append(all, Setting{
 				Key: prefix + key, Flag: cmp.Or(field.Tag.Get("flag"), strings.ReplaceAll(key, "_", "-")), Group: group,
-				Help: field.Tag.Get("help"), Decides: field.Tag.Get("experiment"), Value: in.Field(i),
+				Help: field.Tag.Get("help"), Decides: field.Tag.Get("experiment"), Value: value,
 			})
 		}
 	}
@@ -56,9 +55,9 @@ func keyOf(field reflect.StructField) string {
 }
 
 // checkSigns refuses settings below 0.
-func (f *File) checkSigns() error {
+func checkSigns(all []Setting) error {
 	var errs []error
-	for _, s := range f.Settings() {
+	for _, s := range all {
 		v := s.Value
 		if v.CanInt() && v.Int() < 0 || v.CanFloat() && !(v.Float() >= 0 && v.Float() <= math.MaxFloat64) {
 			errs = append(errs, fmt.Errorf("%s (--%s) is %v; not below 0", s.Key, s.Flag, v.Interface()))

@@ -18,6 +18,9 @@ type User struct {
 	APIKeyEnv string `yaml:"api_key_env" flag:"user-api-key-env" experiment:"no" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
 }
 
+// Variables are the variables whose values are keys.
+func (u User) Variables() []string { return []string{u.APIKeyEnv} }
+
 // Validate says what is wrong with the section.
 func (u User) Validate() error {
 	if u.Model == "" && (u.BaseURL != "" || u.APIKeyEnv != "") {

@@ -49,15 +49,13 @@ func OpenSkills(settings skills.Settings, warn func(string)) (_ *skills.Set, err
 // openSkills opens the run's skills, and leaves out the tools for them in a run without any.
 func (e *Experiment) openSkills(context.Context) (err error) {
 	if !e.File.Skills.Given() {
-		e.Registry = withoutToolset(e.Registry, skillsToolset, "the run has no skills: name some with --skills, or skills: {dirs: [...]} in its run file")
+		e.Registry = without(e.Registry, "skills", "the run has no skills: name some with --skills, or skills: {dirs: [...]} in its run file")
 		return nil
 	}
 	e.skills, err = OpenSkills(e.File.Skills, func(line string) { fmt.Fprintln(e.warnings, line) })
 	e.parts.Skills = e.skills.Digest()
 	return err
 }
-
-const skillsToolset = "skills"
 
 // skillsOf are the skills of an episode; nil in a run without any.
 func (e *Experiment) skillsOf(task *episode.Task, ep *episode.Episode) rollout.Skills {

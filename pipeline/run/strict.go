@@ -86,7 +86,7 @@ func (d *strictDecoder) value(at string, node *yaml.Node, into reflect.Value) {
 
 // fields decodes the keys of a mapping into a struct.
 func (d *strictDecoder) fields(at string, node *yaml.Node, into reflect.Value) {
-	names := keysOf(into.Type())
+	names, fields := keysOf(into)
 	for i := 0; i < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		field := slices.Index(names, key.Value)
@@ -98,20 +98,19 @@ func (d *strictDecoder) fields(at string, node *yaml.Node, into reflect.Value) {
 		case key.Value == "" || field < 0:
 			d.bad(key, "%s is not a key of %s%s", cmp.Or(key.Value, "an empty text"), cmp.Or(at, d.what), meantKey(key.Value, names, d.sections))
 		case at == "":
-			d.value(key.Value, value, into.Field(field))
+			d.value(key.Value, value, fields[field])
 		default:
-			d.value(at+"."+key.Value, value, into.Field(field))
+			d.value(at+"."+key.Value, value, fields[field])
 		}
 	}
 }
 
-// keysOf are the keys of a struct's fields, by index; "" for a field without one.
-func keysOf(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = keyOf(t.Field(i))
+// keysOf are the keys of a struct's fields, "" for a field without one, and the fields.
+func keysOf(in reflect.Value) (names []string, fields []reflect.Value) {
+	for about, field := range fieldsOf(in) {
+		names, fields = append(names, keyOf(about)), append(fields, field)
 	}
-	return names
+	return names, fields
 }
 
 // sectionsOf maps each setting of a run file, by its flag's name with _, to its section. It is nil for other structs.
@@ -166,7 +165,8 @@ func wanted(t reflect.Type, node *yaml.Node) string {
 	case kind == "list" && node.Kind == yaml.ScalarNode:
 		return fmt.Sprintf("a list, such as [%.60s]", node.Value)
 	case t.Kind() == reflect.Struct:
-		return "a mapping with the keys " + strings.Join(keysOf(t), ", ")
+		names, _ := keysOf(reflect.Zero(t))
+		return "a mapping with the keys " + strings.Join(names, ", ")
 	case t.Kind() == reflect.Map:
 		return "a mapping of keys and values"
 	default:

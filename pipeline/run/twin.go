@@ -1,35 +1,34 @@
 package run
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 
+	"trajgen/registry"
+	"trajgen/tools"
 	"trajgen/tools/twin"
 )
 
-// openTwin opens the recording of tools that is replayed. Plugins and MCP servers that it answers for need not be there.
-func (e *Experiment) openTwin(context.Context) (err error) {
-	if e.twin, err = twin.Open(e.File.Twin); err != nil {
-		return err
-	}
-	e.closers = append(e.closers, e.twin.Close)
-	e.parts.Twin = e.twin.Fingerprint()
-	return nil
-}
-
 // recordTwin records the calls of tools in a run directory, with what is said of those who answer.
-func (e *Experiment) recordTwin(dir string, resumed bool) error {
+func (s *services) recordTwin(dir string, resumed bool) error {
 	descriptions := map[string]json.RawMessage{}
-	if e.plugins != nil {
-		of, err := e.plugins.Descriptions()
+	if s.plugins != nil {
+		of, err := s.plugins.Descriptions()
 		if err != nil {
 			return err
 		}
 		maps.Copy(descriptions, of)
 	}
-	if e.mcp != nil {
-		maps.Copy(descriptions, e.mcp.Descriptions())
+	if s.mcp != nil {
+		maps.Copy(descriptions, s.mcp.Descriptions())
 	}
-	return e.twin.Record(dir, resumed, descriptions)
+	return s.twin.Record(dir, resumed, descriptions)
+}
+
+// replayed reports whether a recording answers all calls of a toolset that acts outside of the machine.
+func replayed(by twin.Settings, toolset string) bool {
+	return !slices.ContainsFunc(tools.Builtin(), func(t registry.Tool) bool {
+		return t.Toolset == toolset && !by.Answers(t.Name)
+	})
 }

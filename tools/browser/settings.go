@@ -54,5 +54,8 @@ func (s Settings) Elsewhere() place.Settings {
 	return place.Settings{Place: s.Place, URL: s.URL, KeyEnv: s.KeyEnv, Minutes: s.Minutes, Options: s.Options}
 }
 
+// Variables are the variables whose values are keys of the place.
+func (s Settings) Variables() []string { return []string{s.Elsewhere().Variable()} }
+
 // Version names how the browser asks, for recordings.
 const Version = "browser 1"

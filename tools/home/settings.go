@@ -36,6 +36,17 @@ func (s Settings) Validate() error {
 	return errors.Join(problems...)
 }
 
+// Outside says which home the tools act on; "" for the one that comes along.
+func (s Settings) Outside() (toolset, where, version string) {
+	if !s.Live() {
+		return "", "", ""
+	}
+	return "homeassistant", "home", s.URL
+}
+
+// Variables are the variables whose values are keys.
+func (s Settings) Variables() []string { return []string{s.Variable()} }
+
 // Variable is the variable with the key of a real home; "" without one.
 func (s Settings) Variable() string {
 	switch {

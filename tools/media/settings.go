@@ -131,8 +131,16 @@ func (s Settings) Paid() (all []Paid) {
 	return all
 }
 
-// KeyEnvs are the variables whose values are keys of providers.
-func (s Settings) KeyEnvs() []string {
+// Lacking says why a tool cannot be called.
+func (s Settings) Lacking() (tool, why string) {
+	if s.Video != "" {
+		return "", ""
+	}
+	return "video_generate", "it needs a provider, in the run file as media: {video: fal}"
+}
+
+// Variables are the variables whose values are keys of providers.
+func (s Settings) Variables() []string {
 	all := []string{}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		all = append(all, kinds[name].keyEnv)

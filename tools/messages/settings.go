@@ -8,6 +8,7 @@ import (
 	"net/mail"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // Settings say where messages go, as in the run file. Without any, they stay in the episode's outbox.
@@ -75,6 +76,17 @@ func (s Settings) Variables() (all []string) {
 		}
 	}
 	return all
+}
+
+// Outside names what messages leave the machine through, in registry.Definition.Outside.
+const Outside = "messages"
+
+// Outside says which services messages go to; "" if there is none.
+func (s Settings) Outside() (toolset, where, version string) {
+	if !s.Live() {
+		return "", "", ""
+	}
+	return "messaging", Outside, strings.Join(s.Channels(), "\n")
 }
 
 // Validate says what is wrong with the section.

@@ -76,6 +76,22 @@ func (s Settings) Validate() error {
 	return errors.Join(problems...)
 }
 
+// Variables are the variables whose values are keys.
+func (s Settings) Variables() (all []string) {
+	for _, m := range s.All() {
+		all = append(all, m.APIKeyEnv)
+	}
+	return all
+}
+
+// Lacking says why the tool cannot be called.
+func (s Settings) Lacking() (tool, why string) {
+	if s.Declared() {
+		return "", ""
+	}
+	return "mixture_of_agents", "it needs models, in the run file as moa: {references: [{model: NAME}, ...], aggregator: {model: NAME}}"
+}
+
 // Decides is what of the settings decides how episodes go: not where the models are.
 func (s Settings) Decides() string {
 	if !s.Declared() {

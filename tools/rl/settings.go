@@ -2,6 +2,7 @@ package rl
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -159,8 +160,25 @@ func bound(limit *float64, none string) string {
 	return strconv.FormatFloat(*limit, 'g', -1, 64)
 }
 
-// KeyEnvs are the variables that hold keys.
-func (s Settings) KeyEnvs() []string {
+// Lacking says why the toolset cannot be used.
+func (s Settings) Lacking() (toolset, why string) {
+	if len(s.Environments) > 0 {
+		return "", ""
+	}
+	return "rl", "it needs environments, in the run file as rl: {environments: {NAME: {dataset: PATH}}, trainer: {command: [...]}}"
+}
+
+// Outside says that trainings run on the machine, and with which settings.
+func (s Settings) Outside() (toolset, where, version string) {
+	if len(s.Environments) == 0 {
+		return "", "", ""
+	}
+	settings, _ := json.Marshal(s) // values of a YAML file
+	return "rl", "rl", string(settings)
+}
+
+// Variables are the variables that hold keys.
+func (s Settings) Variables() []string {
 	all := slices.Clone(s.Trainer.EnvFrom)
 	for _, each := range sorted(s.Models) {
 		all = append(all, s.Models[each].APIKeyEnv)

@@ -98,8 +98,8 @@ func (s Settings) config(name string, getenv func(string) string) provider.Confi
 	return c
 }
 
-// KeyEnvs are the variables whose values are keys of providers.
-func (s Settings) KeyEnvs() []string {
+// Variables are the variables whose values are keys of providers and of the model that summarises.
+func (s Settings) Variables() []string {
 	var all []string
 	for _, name := range provider.Names() {
 		if variable := provider.Variable(name); strings.HasSuffix(variable, "_KEY") {
@@ -108,6 +108,9 @@ func (s Settings) KeyEnvs() []string {
 		if own := s.Providers[name]; own.APIKeyEnv != "" {
 			all = append(all, own.APIKeyEnv)
 		}
+	}
+	if s.Summary.APIKeyEnv != "" {
+		all = append(all, s.Summary.APIKeyEnv)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -162,7 +162,7 @@ func (w *Web) Sync() error {
 // keys are the values of the providers' keys.
 func (w *Web) keys() []string {
 	var all []string
-	for _, name := range append(w.config.Settings.KeyEnvs(), w.config.KeyEnvs...) {
+	for _, name := range append(w.config.Settings.Variables(), w.config.KeyEnvs...) {
 		if value := w.config.Getenv(name); value != "" {
 			all = append(all, value)
 		}
