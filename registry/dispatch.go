@@ -125,7 +125,11 @@ func (p *prepared) run(ctx context.Context) {
 		err = Failf("skipped", "skipped: %v", context.Cause(ctx))
 	default:
 		if err = p.before(ctx); err == nil {
-			text, err = p.answer(ctx)
+			if p.twin != nil {
+				text, err = twinned{p}.answer(ctx)
+			} else {
+				text, err = p.execute(ctx)
+			}
 			p.call.Untrusted, p.call.Runner = p.tool.Untrusted, p.tool.Runner
 		}
 	}

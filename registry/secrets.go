@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -56,6 +57,12 @@ func (s *Secrets) String() string {
 
 // GoString is String.
 func (s *Secrets) GoString() string { return s.String() }
+
+// without is a JSON text without the secrets.
+func (s *Secrets) without(text json.RawMessage) json.RawMessage {
+	clean, _ := s.mask(string(text))
+	return json.RawMessage(clean)
+}
 
 // mask replaces secrets in a JSON or plain text. It returns the names of those that it found, sorted.
 func (s *Secrets) mask(text string) (clean string, found []string) {

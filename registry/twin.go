@@ -50,25 +50,19 @@ type AnswerImage struct {
 func (p *prepared) begin() {
 	if twin := p.session.twin; twin != nil && p.refused == nil && p.tool.Outside != "" {
 		p.twin = twin.Begin(TwinCall{
-			Tool: p.tool, Turn: p.call.Turn, Index: p.call.Index, Parent: p.call.Parent, Arguments: p.unsecret(p.args.given),
+			Tool: p.tool, Turn: p.call.Turn, Index: p.call.Index, Parent: p.call.Parent, Arguments: p.session.cfg.Secrets.without(p.args.given),
 		})
 		p.meter.keeps = p.twin != nil
 	}
 }
 
-// unsecret is a JSON text without secrets.
-func (p *prepared) unsecret(text json.RawMessage) json.RawMessage {
-	clean, _ := p.session.cfg.Secrets.mask(string(text))
-	return json.RawMessage(clean)
-}
+// twinned is a call that a twin answers.
+type twinned struct{ *prepared }
 
-// answer is what the tool says, or its twin.
-func (p *prepared) answer(ctx context.Context) (text string, err error) {
-	if p.twin == nil {
-		return p.execute(ctx)
-	}
+// answer is what the twin says, which may ask the tool.
+func (p twinned) answer(ctx context.Context) (text string, err error) {
 	alive := false
-	got, err := p.twin(p.unsecret(p.args.given), func() (Answer, error) {
+	got, err := p.twin(p.session.cfg.Secrets.without(p.args.given), func() (Answer, error) {
 		alive = true
 		return p.live(ctx)
 	})
@@ -96,7 +90,7 @@ func (p *prepared) answer(ctx context.Context) (text string, err error) {
 }
 
 // replayed tells the tool that its twin has answered.
-func (p *prepared) replayed(ctx context.Context, a Answer) error {
+func (p twinned) replayed(ctx context.Context, a Answer) error {
 	if p.tool.Replayed == nil {
 		return nil
 	}
@@ -106,17 +100,17 @@ func (p *prepared) replayed(ctx context.Context, a Answer) error {
 }
 
 // live calls the tool, and takes the secrets out of its answer.
-func (p *prepared) live(ctx context.Context) (a Answer, err error) {
+func (p twinned) live(ctx context.Context) (a Answer, err error) {
 	text, err := p.execute(ctx)
 	if err != nil {
-		if p.untold(ctx, err) {
+		if untold(ctx, err) {
 			return a, err
 		}
 		if a.Failure, err = p.plain(p.told(err)); err != nil {
 			return a, err
 		}
 	}
-	a.Result, a.Source, a.ExitCode = p.mask(text), p.unsecret(p.call.Source), p.call.ExitCode
+	a.Result, a.Source, a.ExitCode = p.mask(text), p.session.cfg.Secrets.without(p.call.Source), p.call.ExitCode
 	if p.call.Source == nil {
 		a.Source = nil
 	}
@@ -126,7 +120,7 @@ func (p *prepared) live(ctx context.Context) (a Answer, err error) {
 }
 
 // plain is a failure of texts without secrets.
-func (p *prepared) plain(f *Failure) (*Failure, error) {
+func (p twinned) plain(f *Failure) (*Failure, error) {
 	clean := *f
 	clean.Message, clean.Extra = p.mask(f.Message), nil
 	for _, key := range sortedKeys(f.Extra) {
@@ -143,7 +137,7 @@ func (p *prepared) plain(f *Failure) (*Failure, error) {
 }
 
 // untold reports whether an error says nothing of what the tool answers: a bug, a lost sandbox, the end of the episode.
-func (p *prepared) untold(ctx context.Context, err error) bool {
+func untold(ctx context.Context, err error) bool {
 	_, crashed := errors.AsType[*crash](err)
 	_, unencoded := errors.AsType[*malformed](err)
 	_, closed := errors.AsType[*unopened](err)
