@@ -24,10 +24,8 @@ type Task struct {
 	Network string            `json:"network,omitempty"`
 	Allow   []string          `json:"allow,omitempty"` // targets of network allowlist; without any, the run's
 
-	Sites     []string        `json:"sites,omitempty"`    // web sites that come with trajgen, as SITE or SITE:SEED
-	Home      json.RawMessage `json:"home,omitempty"`     // what differs in the home that comes along: entity → state, area, attributes
-	Channels  []string        `json:"channels,omitempty"` // where messages can be sent; without any, the usual ones
-	Resources Resources       `json:"resources,omitzero"`
+	World
+	Resources Resources `json:"resources,omitzero"`
 
 	// MCP names the MCP servers of the run that the task has, whatever is drawn; it has no others then.
 	MCP []string `json:"mcp,omitempty"`
@@ -47,6 +45,13 @@ type Task struct {
 	Tags       []string        `json:"tags,omitempty"`
 	Difficulty string          `json:"difficulty,omitempty"`
 	Metadata   json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that belongs to no field above
+}
+
+// World is what an agent finds beside its sandbox.
+type World struct {
+	Sites    []string        `json:"sites,omitempty"`    // web sites that come with trajgen, as SITE or SITE:SEED
+	Home     json.RawMessage `json:"home,omitempty"`     // what differs in the home that comes along: entity → state, area, attributes
+	Channels []string        `json:"channels,omitempty"` // where messages can be sent; without any, the usual ones
 }
 
 // Files maps a path to its content. Text is a plain JSON string; bytes that are not UTF-8 are {"base64": "..."}.

@@ -44,7 +44,7 @@ func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *
 			q.Window = a.fits.window()
 		}
 		if q.Turn == 0 {
-			q.Quirks = a.registry.Quirks()
+			q.Quirks = a.kit.registry.Quirks()
 		}
 		if err == nil {
 			return nil

@@ -155,7 +155,7 @@ func (f *fitter) compact(ctx context.Context, c episode.Compaction, target int) 
 		return err
 	}
 	f.talk.Counter.Forget()
-	f.session.Forget(max(len(f.ep.Turns)-keptTurns, 0))
+	f.kit.session.Forget(max(len(f.ep.Turns)-keptTurns, 0))
 	f.ep.Compactions = append(f.ep.Compactions, c)
 	last := &f.ep.Compactions[len(f.ep.Compactions)-1]
 	last.After = f.count()

@@ -125,7 +125,7 @@ func playSmall(t *testing.T, s *small, context_ rollout.Context, edit ...func(*r
 	}
 	defer backend.Close()
 	player := &rollout.Player{
-		Model: client, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Prompts: rollout.Prompts{System: "Be good."}, Context: context_, Guardrails: rollout.GuardOff, Now: time.Now,
+		Model: client, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Prompts: rollout.Prompts{System: "Be good."}, Context: context_, Calls: rollout.Calls{Guardrails: rollout.GuardOff}, Now: time.Now,
 	}
 	for _, e := range edit {
 		e(player)

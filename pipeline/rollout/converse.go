@@ -191,7 +191,7 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 		requests[i] = registry.Request{ID: call.ID, Turn: turn, Index: i, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut}
 	}
 	// The sandbox is opened before the first calls that need one, so that its set-up takes none of the agent's time.
-	needs := func(r registry.Request) bool { return a.toolset.NeedsSandbox(r.Name) }
+	needs := func(r registry.Request) bool { return a.kit.toolset.NeedsSandbox(r.Name) }
 	if !a.sandbox.isOpen() && slices.ContainsFunc(requests, needs) {
 		if _, err := a.sandbox.open(ctx); err != nil {
 			return err
@@ -200,10 +200,10 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	if a.clock.left <= 0 {
 		return a.stop(episode.StopTimeout)
 	}
-	left, waited := a.clock.left, a.session.Waited()
-	done := a.session.CallAll(ctx, requests)
+	left, waited := a.clock.left, a.kit.session.Waited()
+	done := a.kit.session.CallAll(ctx, requests)
 	a.ep.Phases.Tools += left - a.clock.left
-	waited = (a.session.Waited() - waited).Truncate(time.Millisecond)
+	waited = (a.kit.session.Waited() - waited).Truncate(time.Millisecond)
 	a.ep.Turns[turn].Waited += waited
 	a.ep.Turns[turn].Elapsed += waited
 	resend(&a.ep.Turns[turn], calls, done)
@@ -226,7 +226,7 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	if err := a.user.broken(); err != nil {
 		return err
 	}
-	if fault := a.session.Fault(); fault != nil {
+	if fault := a.kit.session.Fault(); fault != nil {
 		return &faultError{Fault: *fault}
 	}
 	if err := a.progress.results(turn, done); err != nil {

@@ -27,7 +27,7 @@ func (a *attempt) greet() {
 	if a.parent == nil {
 		a.ep.Ephemeral = add(a.Prompts.Ephemeral)
 	}
-	a.ep.Recalled = add(a.skillset)
+	a.ep.Recalled = add(a.kit.skillset)
 	if a.parent == nil {
 		a.ep.Recalled += add(recall(a.ep.Memory))
 	}

@@ -30,7 +30,7 @@ func (a *attempt) warn(calls []episode.ToolCall) error {
 	if a.Guardrails != GuardTell && a.Guardrails != GuardStop {
 		return nil
 	}
-	if a.Guardrails == GuardStop && a.guard.Stopped() != "" {
+	if a.Guardrails == GuardStop && a.kit.guard.Stopped() != "" {
 		return a.stop(episode.StopRepeating)
 	}
 	var notices []string

@@ -113,7 +113,7 @@ func (p *pictured) play(t *testing.T, die int) (*episode.Episode, error) {
 	}
 	defer turns.Close()
 	player := &rollout.Player{
-		Model: client, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now, Recorder: &record.Recorder{Turns: turns}, Sees: !p.vain, Images: images,
+		Model: client, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now, Recorder: &record.Recorder{Turns: turns}, Calls: rollout.Calls{Sees: !p.vain, Images: images},
 	}
 	ep := &episode.Episode{Schema: episode.SchemaVersion, Key: episode.Key{Task: "t"}, Toolsets: []string{"file"}, Attempt: 1}
 	ep.ID = ep.Key.ID()
@@ -275,7 +275,7 @@ func TestImagesAreDroppedFirst(t *testing.T) {
 		}
 	}
 	player := &rollout.Player{
-		Model: m, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now, Sees: true, Images: images,
+		Model: m, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now, Calls: rollout.Calls{Sees: true, Images: images},
 		Context: rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactDrop}, Window: windowOf(6000), Reply: 100},
 	}
 	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: []string{"file"}, Attempt: 1}

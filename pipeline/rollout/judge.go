@@ -34,13 +34,13 @@ func (a *attempt) judge(ctx context.Context) error {
 	subject := reward.Subject{
 		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.Sandboxes.known().Isolation["processes"] == "own",
 	}
-	if sites, ok := registry.Service[stateful](a.session); ok {
+	if sites, ok := registry.Service[stateful](a.kit.session); ok {
 		subject.State = sites.State
 	}
-	if home, ok := registry.Service[homely](a.session); ok {
+	if home, ok := registry.Service[homely](a.kit.session); ok {
 		subject.Home = home.HomeState
 	}
-	if messages, ok := registry.Service[sending](a.session); ok {
+	if messages, ok := registry.Service[sending](a.kit.session); ok {
 		subject.Outbox = messages.Sent
 	}
 	rewards, mean, err := reward.Verify(ctx, a.task.Verify, subject)

@@ -61,13 +61,13 @@ func (a *attempt) refused(ctx context.Context, turn int, err error) (episode.Fau
 	if turn > 0 || !errors.As(err, &failed) || failed.Class != model.ClassBadRequest && failed.Class != model.ClassServer {
 		return episode.Fault{}, false
 	}
-	if !a.without(a.registry, failed.Message) {
+	if !a.without(a.kit.registry, failed.Message) {
 		return episode.Fault{}, false
 	}
-	if a.choose() != nil {
+	if a.kit.choose() != nil {
 		return episode.Fault{}, false
 	}
-	a.session.Close() // no call was made
-	a.start()
+	a.kit.session.Close() // no call was made
+	a.kit.start()
 	return episode.Fault{Outcome: episode.ModelError, Class: schemaRefused, Message: failed.Message}, true
 }

@@ -9,9 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -37,12 +35,7 @@ type Player struct {
 	Disabled []string // toolsets or tools that no episode gets
 	Limits   Limits   // for tasks that name none
 
-	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask with ask.
-	Hooks func(ep *episode.Episode, ask model.Ask) []registry.Hook
-
-	Secrets    *registry.Secrets // masked in results; nil masks nothing
-	Results    registry.ResultLimits
-	Guardrails string // GuardOff to GuardStop; "" is GuardRecord
+	Calls
 
 	// Services makes what else an episode has for its tools; nil makes nothing. Whom they ask, they ask with ask.
 	Services func(task *episode.Task, ep *episode.Episode, ask model.Ask) []any
@@ -59,12 +52,22 @@ type Player struct {
 	Spending   Spending
 	Delegation delegate.Settings
 
-	Sees   bool            // the model takes images
-	Images registry.Images // keeps those that it is shown; nil keeps none
-
 	Recorder *record.Recorder // of what episodes in play get from outside; nil keeps nothing
 
 	plainer plainer
+}
+
+// Calls says how calls of tools are made, and what the model is shown of their results.
+type Calls struct {
+	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask with ask.
+	Hooks func(ep *episode.Episode, ask model.Ask) []registry.Hook
+
+	Secrets    *registry.Secrets // masked in results; nil masks nothing
+	Results    registry.ResultLimits
+	Guardrails string // GuardOff to GuardStop; "" is GuardRecord
+
+	Sees   bool            // the model takes images
+	Images registry.Images // keeps those that it is shown; nil keeps none
 }
 
 // Prompts are the run's own.
@@ -107,7 +110,7 @@ func (a *attempt) play(ctx context.Context) error {
 		if err := a.depict(); err != nil {
 			return err
 		}
-		if err := a.equip(ctx); err != nil {
+		if err := a.kit.equip(ctx); err != nil {
 			return err
 		}
 		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Cwd != ""; a.Sandboxes.Furnish && wants {
@@ -137,20 +140,13 @@ type attempt struct {
 	*Player
 	task     *episode.Task
 	ep       *episode.Episode
-	registry *registry.Registry // that toolset is from
-	toolset  *registry.Toolset
-	enabled  []string // the toolsets that it is of
-	have     []any    // what the tools find beside the sandbox
-	skills   Skills   // nil without any
-	skillset string   // end of the system message that lists them
-	session  *registry.Session
+	kit      kit
 	sandbox  *lazySandbox
-	user     *user                // nil when the task has none
-	agents   *subagents           // nil for one that cannot delegate
-	parent   *attempt             // nil unless it is a subagent's
-	tools    []string             // that a subagent may have
-	guest    bool                 // sandbox is the parent's
-	guard    *registry.Guardrails // nil when they are off
+	user     *user      // nil when the task has none
+	agents   *subagents // nil for one that cannot delegate
+	parent   *attempt   // nil unless it is a subagent's
+	tools    []string   // that a subagent may have
+	guest    bool       // sandbox is the parent's
 	limits   episode.Limits
 	most     float64 // that it may cost, in USD; 0 sets no limit
 	clock    agentTime
@@ -166,7 +162,7 @@ type attempt struct {
 // begin sets the episode up without touching anything outside it.
 func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 	a := &attempt{Player: p, task: task, ep: ep, logger: p.Logger}
-	a.fits.attempt, a.account.attempt, a.progress.attempt = a, a, a
+	a.kit.attempt, a.fits.attempt, a.account.attempt, a.progress.attempt = a, a, a, a
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
@@ -186,126 +182,17 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 	return a
 }
 
-// equip freezes what the model will be shown.
-func (a *attempt) equip(ctx context.Context) error {
-	a.skills, a.ep.Skills = nil, nil
-	if a.Skills != nil {
-		a.skills = a.Skills(a.task, a.ep)
-	}
-	if err := a.choose(); err != nil {
-		return err
-	}
-	a.have, a.ep.Memory, a.ep.Recalled = nil, nil, ""
-	a.skillset = a.introduce()
-	if a.toolset.Has(memoryTool) {
-		a.ep.Memory = newMemory(a.task)
-		a.have = append(a.have, a.ep.Memory)
-	}
-	if a.task.User != nil {
-		var err error
-		if a.user, err = newUser(a); err != nil {
-			return err
-		}
-		a.have = append(a.have, a.user)
-	}
-	if a.skills != nil {
-		if a.have = append(a.have, a.skills); !a.guest {
-			a.sandbox.furnished = a.skills.Furnish
-		}
-	}
-	if a.Services != nil {
-		a.have = append(a.have, a.Services(a.task, a.ep, a.progress.inquire)...)
-	}
-	a.join()
-	if a.toolset.Has(delegate.Tool) {
-		a.agents = &subagents{attempt: a}
-		a.have = append(a.have, a.agents)
-	}
-	a.start()
-	return nil
-}
-
-// shared is a service that a subagent has in common with its parent, such as web sites, which are one world for both.
-type shared interface{ Join(services []any) }
-
-// join connects a subagent's services with its parent's.
-func (a *attempt) join() {
-	if a.parent == nil {
-		return
-	}
-	for _, service := range a.have {
-		if s, ok := service.(shared); ok {
-			s.Join(a.parent.have)
-		}
-	}
-}
-
-// choose takes the episode's tools as the model's server takes them.
-func (a *attempt) choose() error {
-	ep := a.ep
-	a.registry = a.shown()
-	if s := a.progress.next(); s != nil && s.Turn == 0 && !slices.Equal(s.Quirks, a.registry.Quirks()) {
-		a.registry = a.registry.WithQuirks(s.Quirks) // which the next request is about
-	}
-	toolset, err := a.selected()
-	if err != nil {
-		return faulty(episode.ToolError, "toolset", err)
-	}
-	if len(toolset.Names()) == 0 && registry.Promise(ep.Toolsets) && a.parent == nil {
-		// The draw promised tools that are not there: what a model does without them says nothing about it.
-		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
-	}
-	a.toolset, ep.Tools = toolset, append([]json.RawMessage{}, toolset.Schemas()...)
-	if !a.guest {
-		a.sandbox.more = toolset.Memory()
-	}
-	return nil
-}
-
-func (a *attempt) selected() (*registry.Toolset, error) {
-	if a.parent != nil {
-		return a.registry.Pick(a.tools), nil
-	}
-	enabled, disabled := a.ep.Toolsets, a.disabled()
-	if a.Toolsets != nil {
-		more, without := a.Toolsets(a.task)
-		enabled, disabled = slices.Concat(enabled, more), slices.Concat(disabled, without)
-	}
-	a.enabled = enabled
-	return a.registry.Select(enabled, disabled)
-}
-
-// start begins the session of the tools that were chosen.
-func (a *attempt) start() {
-	var hooks []registry.Hook
-	if a.Hooks != nil {
-		hooks = a.Hooks(a.ep, a.progress.inquire)
-	}
-	if a.Guardrails != GuardOff {
-		a.guard = registry.NewGuardrails()
-	}
-	var host *registry.Session
-	if a.guest {
-		host = a.parent.session
-	}
-	a.session = a.toolset.Session(registry.SessionConfig{
-		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: hooks, Guardrails: a.guard, Services: a.have,
-		Secrets: a.Secrets, Limits: a.Results, Clock: a.clock.acting, Sees: a.Sees, Images: a.Images,
-		Host: host, Folder: a.ep.Key.Path,
-	})
-}
-
 // end closes what the episode holds, whatever happened to it.
 func (a *attempt) end() {
 	if a.agents != nil {
 		a.agents.playing.Wait()
 	}
-	if a.session != nil {
-		a.ep.Calls = append(a.ep.Calls, a.session.Trace()...)
-		a.session.Close()
+	if a.kit.session != nil {
+		a.ep.Calls = append(a.ep.Calls, a.kit.session.Trace()...)
+		a.kit.session.Close()
 	}
-	if a.skills != nil {
-		a.ep.Skills = a.skills.Trace(a.ep.Calls)
+	if a.kit.skills != nil {
+		a.ep.Skills = a.kit.skills.Trace(a.ep.Calls)
 	}
 	if a.guest {
 		a.ep.Sandbox = a.sandbox.described()

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"slices"
 
 	"trajgen/pipeline/episode"
 	"trajgen/sandbox"
@@ -25,19 +24,3 @@ const (
 	skillsToolset = "skills"
 	skillTool     = "skill_view"
 )
-
-// disabled are the toolsets and tools that the episode does not get.
-func (a *attempt) disabled() []string {
-	if a.skills == nil || a.skills.Has() {
-		return a.Disabled
-	}
-	return append(slices.Clone(a.Disabled), skillsToolset)
-}
-
-// introduce is the end of the system message that lists the skills.
-func (a *attempt) introduce() string {
-	if a.skills == nil || !a.skills.Has() || !a.toolset.Has(skillTool) {
-		return ""
-	}
-	return a.skills.Begin(a.toolset.Toolsets())
-}

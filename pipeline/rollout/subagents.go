@@ -122,17 +122,17 @@ func (s *subagents) order(from delegate.Call, number int, task delegate.Task) (*
 	if task.Role == episode.RoleOrchestrator && depth < settings.Depth {
 		role = episode.RoleOrchestrator
 	}
-	toolsets, enabled := a.ep.Toolsets, a.enabled
+	toolsets, enabled := a.ep.Toolsets, a.kit.enabled
 	if len(task.Toolsets) > 0 {
 		toolsets = slices.Sorted(slices.Values(task.Toolsets))
 		enabled = toolsets
 	}
-	wanted, err := a.registry.Resolve(enabled, nil)
+	wanted, err := a.kit.registry.Resolve(enabled, nil)
 	if err != nil {
 		return nil, registry.Failf("unknown_toolset", "tasks[%d]: %v", number, err)
 	}
 	may := func(name string) bool {
-		return a.toolset.Has(name) && name != delegate.Tool && !slices.Contains(delegate.Withheld, name)
+		return a.kit.toolset.Has(name) && name != delegate.Tool && !slices.Contains(delegate.Withheld, name)
 	}
 	tools := slices.DeleteFunc(wanted, func(name string) bool { return !may(name) })
 	if len(tools) == 0 && len(task.Toolsets) > 0 {
@@ -165,7 +165,7 @@ const (
 // task does.
 func (s *subagents) task(from delegate.Task, role string) *episode.Task {
 	of, settings := s.attempt.task, s.attempt.Delegation.WithDefaults()
-	task := &episode.Task{ID: of.ID, Row: of.Row, System: leafPrompt, Sites: of.Sites, MCP: of.MCP, Limits: episode.Limits{Turns: settings.Turns}}
+	task := &episode.Task{ID: of.ID, Row: of.Row, System: leafPrompt, World: episode.World{Sites: of.Sites}, MCP: of.MCP, Limits: episode.Limits{Turns: settings.Turns}}
 	if role == episode.RoleOrchestrator {
 		task.System += orchestratorPrompt
 	}
@@ -240,7 +240,7 @@ func (s *subagents) play(ctx context.Context, orders []*order) error {
 // sub sets a subagent up.
 func (a *attempt) sub(o *order, left time.Duration) *attempt {
 	c := a.begin(o.task, o.ep)
-	c.parent, c.tools, c.enabled, c.most = a, o.tools, o.enabled, o.usd
+	c.parent, c.tools, c.kit.enabled, c.most = a, o.tools, o.enabled, o.usd
 	c.limits.Tokens, c.limits.Time = o.tokens, max(min(c.limits.Time, left), 0)
 	c.clock.left = c.limits.Time
 	if a.Delegation.WithDefaults().Sandbox == delegate.InParents {

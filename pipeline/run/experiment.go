@@ -258,10 +258,13 @@ func (e *Experiment) Player() *rollout.Player {
 	player := &rollout.Player{
 		Model: e.agent(), Registry: e.Registry, Prompts: e.prompts,
 		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples},
-		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets,
-		Limits: f.Limits, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
+		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets, Limits: f.Limits,
+		Calls: rollout.Calls{
+			Hooks: e.hooks, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
+			Sees: f.Model.Vision, Images: &e.images,
+		},
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent}, Delegation: f.Delegation,
-		Sees: f.Model.Vision, Images: &e.images, Services: e.services.Of, Toolsets: e.taskToolsets, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
+		Services: e.services.Of, Toolsets: e.taskToolsets, Now: time.Now, Logger: e.Logger,
 	}
 	if e.skills != nil {
 		player.Skills = e.skillsOf

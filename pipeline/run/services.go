@@ -81,7 +81,7 @@ func Services(ctx context.Context, f *File, backend func() (sandbox.Backend, err
 			return nil, nil, errors.Join(err, closeAll())
 		}
 	}
-	return s.Of(&episode.Task{Sites: names}, &episode.Episode{ID: id, Attempt: 1}, askNow), closeAll, nil
+	return s.Of(&episode.Task{World: episode.World{Sites: names}}, &episode.Episode{ID: id, Attempt: 1}, askNow), closeAll, nil
 }
 
 // askNow asks where no record is kept.
