@@ -178,7 +178,7 @@ func (s Spec) Complete(network []Network, images bool) (Spec, error) {
 	if !slices.Contains(network, s.Network) {
 		errs = append(errs, fmt.Errorf("network %q is not offered by this backend (have %v)", s.Network, network))
 	}
-	errs = append(errs, s.checkAllow())
+	errs = append(errs, s.checkAllow(), s.ReadOnly.Check())
 	l := &s.Limits
 	if l.Memory < 0 || l.Processes < 0 || l.CPUs < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 {
 		errs = append(errs, errors.New("a limit is negative"))

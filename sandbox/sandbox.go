@@ -166,6 +166,8 @@ type Layout struct {
 	// Tests is for the verifier's files. It is empty or does not exist until the runner writes there; native gives it space of
 	// its own, so that a full disk leaves some for the verifier. Commands can write there, too: Files.Remove empties it.
 	Tests string
+	// ReadOnly is where Spec.ReadOnly lies; "" without one.
+	ReadOnly string
 	// Plain says that the backend knows the whole environment of commands, and that no variable in it is meant for a shell, as
 	// functions and BASH_ENV are, nor for a shell to add to, as PYTHONPATH is. See Direct.
 	Plain bool
@@ -188,6 +190,9 @@ type Spec struct {
 	// address or a range of private ones in this list, even if an allowed name resolves to it.
 	Allow  []string
 	Limits Limits
+	// ReadOnly is a folder that commands cannot change, where Guarantees.FixedFolder says so. Snapshots do not include it: a fork
+	// has the one of its own Spec.
+	ReadOnly *Folder
 }
 
 // Network is what a sandbox can reach.
@@ -301,7 +306,9 @@ type Guarantees struct {
 	Images    bool              `json:"images"`    // Spec.Image may name one
 	Snapshots bool              `json:"snapshots"` // its sandboxes are Snapshotters
 	// FixedSystem says that, in the default image, commands cannot change programs and their configuration.
-	FixedSystem bool     `json:"fixed_system"`
+	FixedSystem bool `json:"fixed_system"`
+	// FixedFolder says that commands can neither change Spec.ReadOnly nor put another folder in its place.
+	FixedFolder bool     `json:"fixed_folder"`
 	Missing     []string `json:"missing,omitempty"` // why the level is not higher, and what to do about it
 }
 

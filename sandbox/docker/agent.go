@@ -26,7 +26,7 @@ const (
 	agentPath = agentDir + "/agent"
 )
 
-// agents are the volumes that hold agents, one for each architecture. They belong to this backend: another runner may be
+// agents are the volumes that hold agents, one for each architecture, and read-only folders, by their digests. They belong to this backend: another runner may be
 // another version of this program.
 type agents struct {
 	backend *backend
@@ -35,9 +35,10 @@ type agents struct {
 	volumes map[string]*volume
 }
 
-// volume holds an agent and nothing else.
+// volume holds an agent, or a read-only folder, and nothing else.
 type volume struct {
 	name string
+	at   string // where containers have it
 	// nothing is an image without programs. The volume was filled through it, and the self-test runs in it.
 	nothing *image
 }
@@ -56,21 +57,35 @@ func (a *agents) find(ctx context.Context, goarch string) (*volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.fill(ctx, goarch, program)
+	nothing, err := a.importNothing(ctx, goarch)
+	var v *volume
+	if err == nil {
+		v, err = a.fill(ctx, goarch, agentDir, nothing, []sandbox.FileWrite{{Path: path.Base(agentPath), Mode: 0o555, Data: program}})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("give the agent to the engine: %w", err)
 	}
-	a.volumes[goarch] = v
 	return v, nil
 }
 
-func (a *agents) fill(ctx context.Context, goarch string, program []byte) (*volume, error) {
-	b := a.backend
-	nothing, err := a.importNothing(ctx, goarch)
-	if err != nil {
-		return nil, err
+// folder returns the volume with a read-only folder, which it makes on first use.
+func (a *agents) folder(ctx context.Context, f *sandbox.Folder, nothing *image) (*volume, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v := a.volumes[f.Digest]; v != nil {
+		return v, nil
 	}
-	v := &volume{name: "trajgen-" + b.label + "-" + goarch, nothing: nothing}
+	v, err := a.fill(ctx, f.Digest, "/"+f.Name, nothing, f.Files)
+	if err != nil {
+		return nil, fmt.Errorf("give the folder %s to the engine: %w", f.Name, err)
+	}
+	return v, nil
+}
+
+// fill makes a volume of files.
+func (a *agents) fill(ctx context.Context, key, at string, nothing *image, files []sandbox.FileWrite) (*volume, error) {
+	b := a.backend
+	v := &volume{name: "trajgen-" + b.label + "-" + key, at: at, nothing: nothing}
 	labels := b.labels("")
 	if _, err := b.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: v.name, Labels: labels}); err != nil {
 		return nil, err
@@ -86,11 +101,11 @@ func (a *agents) fill(ctx context.Context, goarch string, program []byte) (*volu
 	if err != nil {
 		return nil, err
 	}
-	content := archive(&tar.Header{Name: path.Base(agentPath), Mode: 0o555}, program)
-	_, err = b.engine.CopyToContainer(ctx, created.ID, client.CopyToContainerOptions{DestinationPath: agentDir, Content: content})
+	_, err = b.engine.CopyToContainer(ctx, created.ID, client.CopyToContainerOptions{DestinationPath: at, Content: archiveOf(files)})
 	if err = errors.Join(err, remove(ctx, b.engine, created.ID)); err != nil {
 		return nil, err
 	}
+	a.volumes[key] = v
 	return v, nil
 }
 
@@ -136,17 +151,32 @@ func static(program []byte) error {
 
 // mount returns the mount of the volume in a container.
 func (v *volume) mount(readOnly bool) mount.Mount {
-	return mount.Mount{Type: mount.TypeVolume, Source: v.name, Target: agentDir, ReadOnly: readOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
+	return mount.Mount{Type: mount.TypeVolume, Source: v.name, Target: v.at, ReadOnly: readOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
 }
 
 // archive is a tarball of one file or directory.
 func archive(header *tar.Header, content []byte) io.Reader {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
+	enter(w, header, content)
+	_ = w.Close()
+	return &buffer
+}
+
+// enter adds to a tarball in memory: writing to a buffer cannot fail, and the headers are ours.
+func enter(w *tar.Writer, header *tar.Header, content []byte) {
 	header.Size = int64(len(content))
-	// Writing to a buffer cannot fail, and the headers are ours.
 	_ = w.WriteHeader(header)
 	_, _ = w.Write(content)
+}
+
+// archiveOf is a tarball of files.
+func archiveOf(files []sandbox.FileWrite) io.Reader {
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	for _, f := range files {
+		enter(w, &tar.Header{Name: f.Path, Mode: int64(f.Perm())}, f.Data)
+	}
 	_ = w.Close()
 	return &buffer
 }

@@ -59,6 +59,12 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 	if err != nil {
 		return nil, err
 	}
+	var folder *volume
+	if spec.ReadOnly != nil {
+		if folder, err = b.agents.folder(ctx, spec.ReadOnly, agent.nothing); err != nil {
+			return nil, err
+		}
+	}
 	workdir := spec.Workdir
 	if workdir == "" {
 		workdir = image.workdir
@@ -72,7 +78,7 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 	// Finish the call: a cancelled one would not tell whether it made a container.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
 	defer cancel()
-	created, err := b.engine.ContainerCreate(creating, b.describe(spec, image, agent))
+	created, err := b.engine.ContainerCreate(creating, b.describe(spec, image, agent, folder))
 	if err != nil {
 		if errdefs.IsNotFound(err) && strings.Contains(strings.ToLower(err.Error()), "no such image") {
 			return nil, fmt.Errorf("%w: %w", errNoImage, err)
@@ -122,7 +128,7 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 		}
 		return err
 	}
-	inner := sandbox.Spec{ID: spec.ID, Workdir: workdir, Network: spec.Network, Limits: spec.Limits, Env: map[string]string{}}
+	inner := sandbox.Spec{ID: spec.ID, Workdir: workdir, Network: spec.Network, Limits: spec.Limits, Env: map[string]string{}, ReadOnly: spec.ReadOnly.Mounted()}
 	for _, env := range []map[string]string{x.image.env, spec.Env} {
 		for name, value := range env {
 			if sandbox.IsVariable(name) {
@@ -143,7 +149,7 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 }
 
 // describe returns the options of a sandbox's container.
-func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) client.ContainerCreateOptions {
+func (b *backend) describe(spec sandbox.Spec, image *image, agent, folder *volume) client.ContainerCreateOptions {
 	limits := spec.Limits
 	pids := int64(limits.Processes) + agentThreads
 	files := max(int64(limits.Files), 1024)
@@ -169,6 +175,9 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 			NanoCPUs:   int64(limits.CPUs * 1e9),
 			Ulimits:    []*container.Ulimit{{Name: "nofile", Soft: files, Hard: files}, {Name: "core"}},
 		},
+	}
+	if folder != nil {
+		host.Mounts = append(host.Mounts, folder.mount(true))
 	}
 	if spec.Network == sandbox.NetworkFull {
 		host.NetworkMode = container.NetworkMode(b.network())

@@ -47,6 +47,7 @@ func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 	if facts.IDs != "shifted" && g.Isolation["kernel"] == "shared" {
 		lacks("user ids of its own: start the engine with userns-remap, or as an ordinary user")
 	}
+	g.FixedFolder = facts.FixedFolder
 	g.Limits[sandbox.LimitMemory] = hard(facts.Memory == probed.Memory+agentMemory)
 	g.Limits[sandbox.LimitProcesses] = hard(facts.PIDs == int64(probed.Processes)+agentThreads)
 	g.Limits[sandbox.LimitCPU] = hard(facts.CPUs > 0.69 && facts.CPUs < 0.71)
@@ -103,7 +104,7 @@ func (b *backend) probe(ctx context.Context, goarch string) (probe.Facts, error)
 	if err != nil {
 		return probe.Facts{}, err
 	}
-	spec, err := sandbox.Spec{ID: "self-test", Limits: probed, Workdir: "/tmp"}.Complete(networks, true)
+	spec, err := sandbox.Spec{ID: "self-test", Limits: probed, Workdir: "/tmp", ReadOnly: probe.Folder}.Complete(networks, true)
 	if err != nil {
 		return probe.Facts{}, err
 	}

@@ -90,6 +90,9 @@ func (m *machine) config(rootfs string, spec *sandbox.Spec) *config {
 		},
 	}
 	c.Mounts = append(c.Mounts, m.root.mounts...)
+	if m.folder != "" {
+		c.Mounts = append(c.Mounts, bind(m.folder, "/"+spec.ReadOnly.Name))
+	}
 	for _, kind := range []string{"pid", "network", "ipc", "uts", "mount"} {
 		c.Linux.Namespaces = append(c.Linux.Namespaces, map[string]string{"type": kind})
 	}

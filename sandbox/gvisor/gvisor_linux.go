@@ -137,7 +137,9 @@ func (b *backend) selfTest() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	sb, err := b.Open(ctx, sandbox.Spec{ID: "self-test", Network: sandbox.NetworkNone, Limits: sandbox.Limits{Disk: 32 << 20}})
+	sb, err := b.Open(ctx, sandbox.Spec{
+		ID: "self-test", Network: sandbox.NetworkNone, Limits: sandbox.Limits{Disk: 32 << 20}, ReadOnly: probe.Folder,
+	})
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
@@ -149,6 +151,7 @@ func (b *backend) selfTest() error {
 	if err != nil || facts.Kernel == strings.TrimSpace(string(own)) {
 		return fmt.Errorf("self-test: the sandbox has this machine's kernel %s, %w", facts.Kernel, err)
 	}
+	g.FixedFolder = facts.FixedFolder
 	if facts.Processes > 10 || len(facts.Interfaces) > 0 || !facts.Unreachable || !facts.NoNewPrivs {
 		return fmt.Errorf("self-test: the sandbox is not closed: %+v", facts)
 	}

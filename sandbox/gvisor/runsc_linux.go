@@ -94,6 +94,7 @@ type machine struct {
 	id      string
 	root    root
 	spec    sandbox.Spec // for the agent
+	folder  string       // the read-only folder on this machine
 	flags   []string
 	process *agent.Process
 }
@@ -106,6 +107,11 @@ func (m *machine) bundle() string { return filepath.Join(m.dir, m.id) }
 // bundle writes an OCI bundle for a sandbox.
 func (r *runsc) bundle(id string, from root, spec *sandbox.Spec) (agent.Machine, error) {
 	m := &machine{runsc: r, id: id, root: from, spec: *spec}
+	var err error
+	if m.folder, err = spec.ReadOnly.Keep(r.dir); err != nil {
+		return nil, err
+	}
+	m.spec.ReadOnly = spec.ReadOnly.Mounted()
 	rootfs := from.dir
 	if from.layers != nil {
 		rootfs = filepath.Join(m.bundle(), "root")

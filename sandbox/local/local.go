@@ -90,6 +90,11 @@ func (l *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err := l.state.Add(spec.ID, 0); err != nil {
 		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
 	}
+	if f := spec.ReadOnly; f != nil {
+		if err := f.Put(ctx, b.Files(), b.Layout().ReadOnly); err != nil {
+			return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
+		}
+	}
 	l.boxes[spec.ID] = b
 	return b, nil
 }
@@ -155,11 +160,15 @@ func (b *box) Layout() sandbox.Layout {
 	if workdir == "" {
 		workdir = "workspace"
 	}
-	return sandbox.Layout{
+	layout := sandbox.Layout{
 		Workdir: filepath.Join(b.dir, workdir), Home: filepath.Join(b.dir, "home"),
 		Tmp: filepath.Join(b.dir, "tmp"), Tests: filepath.Join(b.dir, "tests"),
 		Plain: sandbox.PlainEnv(b.spec.Env),
 	}
+	if f := b.spec.ReadOnly; f != nil {
+		layout.ReadOnly = filepath.Join(layout.Home, f.Name)
+	}
+	return layout
 }
 
 func (b *box) Files() sandbox.Files { return files{b} }

@@ -16,6 +16,7 @@ import (
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/broker"
 	"trajgen/sandbox/internal/embedded"
+	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -26,6 +27,9 @@ type brokerClient struct {
 	ready   broker.Ready
 	stderr  *sandbox.Capture
 	ended   chan struct{} // closed when the socket has been closed
+
+	keeping sync.Mutex      // held while the broker is given a folder
+	folders map[string]bool // that the broker has, by digest
 
 	sending sync.Mutex
 	mu      sync.Mutex
@@ -93,7 +97,7 @@ func startBroker(opts options, ids *userIDs) (*brokerClient, error) {
 		errors.Close()
 		return nil, fmt.Errorf("start the broker: %w", err)
 	}
-	c := &brokerClient{process: process, stderr: sandbox.NewCapture(8<<10, 8<<10), ended: make(chan struct{}), waiting: map[int64]chan brokerAnswer{}}
+	c := &brokerClient{process: process, stderr: sandbox.NewCapture(8<<10, 8<<10), ended: make(chan struct{}), waiting: map[int64]chan brokerAnswer{}, folders: map[string]bool{}}
 	go func() {
 		_, _ = io.Copy(c.stderr, errors)
 		errors.Close()
@@ -175,8 +179,39 @@ func (c *brokerClient) receive() {
 	}
 }
 
+// keep gives the broker a folder that it does not have.
+func (c *brokerClient) keep(f *sandbox.Folder) error {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	if c.folders[f.Digest] {
+		return nil
+	}
+	files := make([]guest.Write, len(f.Files))
+	for i, w := range f.Files {
+		files[i] = guest.Write{Path: w.Path, Data: w.Data, Mode: int64(w.Perm())}
+	}
+	var e wire.Encoder
+	wire.List(e.Coder(), &files, (*guest.Write).Fields)
+	fd, err := wire.SealedFile(e.Bytes)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	answer, err := c.ask(broker.KindFolder, func(e *wire.Encoder) { e.String(f.Digest) }, fd)
+	if err != nil {
+		return err
+	}
+	select {
+	case a := <-answer:
+		c.folders[f.Digest] = a.err == nil
+		return a.err
+	case <-c.ended:
+		return fmt.Errorf("the broker died: %w", sandbox.ErrGone)
+	}
+}
+
 // ask sends a request; the answer comes on the channel, which is buffered.
-func (c *brokerClient) ask(kind int64, body func(*wire.Encoder)) (chan brokerAnswer, error) {
+func (c *brokerClient) ask(kind int64, body func(*wire.Encoder), fds ...int) (chan brokerAnswer, error) {
 	answer := make(chan brokerAnswer, 1)
 	c.mu.Lock()
 	c.next++
@@ -189,7 +224,7 @@ func (c *brokerClient) ask(kind int64, body func(*wire.Encoder)) (chan brokerAns
 	body(&e)
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	if err := c.conn.Send(e.Bytes); err != nil {
+	if err := c.conn.Send(e.Bytes, fds...); err != nil {
 		return nil, fmt.Errorf("the broker is gone (%w): %w", err, sandbox.ErrGone)
 	}
 	return answer, nil

@@ -82,7 +82,7 @@ func openLandlock(opts options, why error) (sandbox.Backend, error) {
 		programs: builtIn,
 	}
 	l.guarantees = sandbox.Guarantees{
-		Backend: "native", Level: sandbox.LevelLandlock, Network: landlockNetworks, FixedSystem: true,
+		Backend: "native", Level: sandbox.LevelLandlock, Network: landlockNetworks, FixedSystem: true, FixedFolder: true,
 		Isolation: map[string]string{
 			"files": "filtered", "processes": "shared", "network": "shared", "ids": "host", "calls": "filtered", "kernel": "shared",
 		},
@@ -206,6 +206,14 @@ func (l *landlock) open(spec sandbox.Spec) (_ *directory, err error) {
 		spec.Env["USER"] = "sandbox"
 	}
 	spec.Env[mark.Variable] = d.path
+	readable := l.readable
+	if f := spec.ReadOnly; f != nil {
+		at, err := f.Keep(l.state.Dir)
+		if err != nil {
+			return nil, err
+		}
+		layout.ReadOnly, readable = at, append(slices.Clone(readable), at)
+	}
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if os.Getuid() == 0 {
 		l.users++
@@ -232,7 +240,7 @@ func (l *landlock) open(spec sandbox.Spec) (_ *directory, err error) {
 		}
 	}
 	runner, err := l.start(d, sys, &guest.Directory{
-		Workdir: layout.Workdir, Tests: layout.Tests, Own: d.path, Readable: l.readable, Offline: spec.Network == sandbox.NetworkNone,
+		Workdir: layout.Workdir, Tests: layout.Tests, Own: d.path, Readable: readable, Offline: spec.Network == sandbox.NetworkNone,
 		Files: int64(spec.Limits.Files), Memory: spec.Limits.Memory, FileSize: spec.Limits.Disk,
 	})
 	if err != nil {

@@ -180,6 +180,12 @@ func (n *backend) open(ctx context.Context, p *plan, name string) (*confined, er
 		Memory: l.Memory, Processes: int64(l.Processes), Disk: l.Disk, Inodes: l.Inodes, Files: int64(l.Files),
 		CPU: int64(math.Ceil(l.CPUs * 1000)),
 	}
+	if f := p.spec.ReadOnly; f != nil {
+		request.Folder, request.Digest = f.Name, f.Digest
+		if err := client.keep(f); err != nil {
+			return nil, fmt.Errorf("open sandbox %s: %w", p.spec.ID, err)
+		}
+	}
 	if p.from != nil {
 		if p.from.client != client {
 			return nil, fmt.Errorf("open sandbox %s: the broker died, and its snapshots with it: %w", p.spec.ID, sandbox.ErrGone)

@@ -44,6 +44,9 @@ func (n *backend) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
 		p.layout.Workdir, err = hostWorkdir(spec.Workdir)
 	}
 	p.layout.Plain = sandbox.PlainEnv(p.spec.Env)
+	if f := spec.ReadOnly; f != nil {
+		p.layout.ReadOnly = "/" + f.Name
+	}
 	return p, err
 }
 

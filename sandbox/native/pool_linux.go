@@ -38,7 +38,11 @@ func newPool(n *backend, size int) *pool { return &pool{backend: n, size: size} 
 
 // key names all that a guest gets at its start.
 func (p *plan) key() string {
-	return fmt.Sprintf("%q %q %q %q %+v", p.image, p.layout.Workdir, p.spec.Network, strings.Join(p.spec.Allow, " "), p.spec.Limits)
+	folder := p.layout.ReadOnly
+	if folder != "" {
+		folder += " " + p.spec.ReadOnly.Digest
+	}
+	return fmt.Sprintf("%q %q %q %q %+v %q", p.image, p.layout.Workdir, p.spec.Network, strings.Join(p.spec.Allow, " "), p.spec.Limits, folder)
 }
 
 // take returns a ready sandbox, or nil, and starts to refill the pool.

@@ -15,18 +15,19 @@ import (
 // probe prints what a closed sandbox must have, one fact a line. It uses builtins of the shell only: it is one process.
 const probe = `read -r _ host size < /proc/self/uid_map && echo "ids $host $size"
 for f in /root/* /home/*; do [ -e "$f" ] && echo "sees $f"; done
+[ -e /folder/file ] && echo "folder"
 [ -e /sys/kernel ] && echo "sees /sys"
 while read -r name value; do
   case $name in Seccomp:|NoNewPrivs:|CapBnd:) echo "$name $value";; esac
 done < /proc/self/status
 read -r pid _ < /proc/self/stat; [ "$pid" -lt 1000 ] && echo "own pids"
-for d in /usr /usr/bin / /etc /bin /lib /dev; do (: > $d/.probe) 2>/dev/null && echo "writes $d"; done
+for d in /usr /usr/bin / /etc /bin /lib /dev /folder; do (: > $d/.probe) 2>/dev/null && echo "writes $d"; done
 ` + probeLimits + `exit 0`
 
 // selfTest opens one sandbox and measures it. The level is what it finds, not what was asked for.
 func (n *backend) selfTest(ready broker.Ready) (sandbox.Guarantees, error) {
 	g := sandbox.Guarantees{
-		Backend: "native", Level: sandbox.LevelStrong, Network: networks, FixedSystem: true, Images: n.opts.Images != nil,
+		Backend: "native", Level: sandbox.LevelStrong, Network: networks, FixedSystem: true, FixedFolder: true, Images: n.opts.Images != nil,
 		Isolation: isolation(),
 	}
 	lacks := func(what string) {
@@ -68,7 +69,7 @@ func (n *backend) selfTest(ready broker.Ready) (sandbox.Guarantees, error) {
 	if result.Exit.Code != 0 || !strings.Contains(text, "ids ") {
 		return g, fmt.Errorf("self-test: exit %d, %q, %q", result.Exit.Code, text, result.Stderr.Bytes())
 	}
-	for _, must := range []string{"Seccomp: 2", "NoNewPrivs: 1", "own pids"} {
+	for _, must := range []string{"Seccomp: 2", "NoNewPrivs: 1", "own pids", "folder"} {
 		if !strings.Contains(text, must) {
 			return g, fmt.Errorf("self-test: the sandbox is not closed: no %q in %q", must, text)
 		}
@@ -116,8 +117,9 @@ func (n *backend) forks(ctx context.Context, sb *confined) error {
 
 // openSelfTest opens a sandbox whose guest tries its network, or one without a network when that fails.
 func (n *backend) openSelfTest(ctx context.Context, g *sandbox.Guarantees) (*confined, error) {
+	folder := sandbox.NewFolder("folder", sandbox.FileWrite{Path: "file"})
 	open := func(network sandbox.Network) (*confined, error) {
-		p, err := n.plan(ctx, sandbox.Spec{ID: "self-test", Network: network, Limits: testLimits})
+		p, err := n.plan(ctx, sandbox.Spec{ID: "self-test", Network: network, Limits: testLimits, ReadOnly: folder})
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 // magic begins the line that both sides send first, before the protocol's version and a hello.
 const (
 	magic   = "trajgen-relay "
-	version = 2
+	version = 3
 )
 
 // hello is the first message of both sides.

@@ -32,7 +32,7 @@ func decodeJSON(d *wire.Decoder, v any) error {
 type layout sandbox.Layout
 
 // Fields implements wire.Message.
-func (l *layout) Fields(c wire.Coder) { c.String(&l.Workdir, &l.Home, &l.Tmp, &l.Tests) }
+func (l *layout) Fields(c wire.Coder) { c.String(&l.Workdir, &l.Home, &l.Tmp, &l.Tests, &l.ReadOnly) }
 
 // startOf returns a command without its streams.
 func startOf(cmd *sandbox.Command) *guest.Start {

@@ -75,10 +75,15 @@ func (s *service) start(ctx context.Context, spec sandbox.Spec, img *image) (*ma
 	}
 	n := strconv.FormatInt(s.count.Add(1), 10)
 	m := &machine{service: s, name: s.prefix() + n, dir: filepath.Join(s.dir, n), spec: spec}
+	folder, err := spec.ReadOnly.Keep(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	m.spec.ReadOnly = spec.ReadOnly.Mounted()
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if _, err := s.run(ctx, m.startArgs(img)...); err != nil {
+	if _, err := s.run(ctx, m.startArgs(img, folder)...); err != nil {
 		if s.limits && strings.Contains(strings.ToLower(err.Error()), "cgroup") {
 			err = fmt.Errorf("%w (where this machine lets users set no limits, the setting limits=none does without)", err)
 		}
@@ -249,11 +254,14 @@ type machine struct {
 
 // startArgs returns the arguments to start an instance with as little of the host as possible: the agent, and writable
 // directories on disk.
-func (m *machine) startArgs(img *image) []string {
+func (m *machine) startArgs(img *image, folder string) []string {
 	args := []string{
 		"instance", "start", "--containall", "--cleanenv", "--no-home", "--no-mount", "hostfs,bind-paths", "--writable-tmpfs",
 		"--hostname", "sandbox", "--bind", m.service.agent() + ":" + agentPath + ":ro",
 		"--workdir", m.dir, "--scratch", m.spec.Workdir, "--scratch", homePath, "--scratch", testsPath,
+	}
+	if folder != "" {
+		args = append(args, "--bind", folder+":/"+m.spec.ReadOnly.Name+":ro")
 	}
 	if m.spec.Network != sandbox.NetworkFull {
 		args = append(args, "--net", "--network", "none")

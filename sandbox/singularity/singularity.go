@@ -145,7 +145,7 @@ func (b *backend) selfTest() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), selfTestTime)
 	defer cancel()
-	sb, err := b.Open(ctx, sandbox.Spec{ID: "self-test", Network: sandbox.NetworkNone})
+	sb, err := b.Open(ctx, sandbox.Spec{ID: "self-test", Network: sandbox.NetworkNone, ReadOnly: probe.Folder})
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
@@ -156,7 +156,7 @@ func (b *backend) selfTest() error {
 	if facts.Processes > 10 || !facts.Unreachable || len(facts.Interfaces) > 0 || !facts.NoNewPrivs {
 		return fmt.Errorf("self-test: the instance is not closed: %+v", facts)
 	}
-	g.Isolation["ids"] = facts.IDs
+	g.Isolation["ids"], g.FixedFolder = facts.IDs, facts.FixedFolder
 	if facts.Filtered {
 		g.Isolation["calls"] = "filtered"
 	} else {

@@ -151,6 +151,13 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		}
 		layout.Home = layout.Tmp // as with a user without an entry
 	}
+	if f := spec.ReadOnly; f != nil {
+		top := "/"
+		if os.Getuid() != 0 && len(f.Files) > 0 {
+			top = layout.Home // where this user can write
+		}
+		layout.ReadOnly = path.Join(top, f.Name)
+	}
 	// The user is the container's, which need not be root.
 	env := map[string]string{"USER": b.user}
 	for k, v := range spec.Env {
@@ -169,6 +176,11 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if b.box, err = box.New(b, spec, layout, runner, box.Options{Logger: b.logger}); err != nil {
 		wire.CloseAll([]int{runner})
 		return nil, errors.Join(fmt.Errorf("open sandbox %s: %w", spec.ID, err), b.guest.Wait(closeTime))
+	}
+	if f := spec.ReadOnly; f != nil {
+		if err := f.Put(ctx, b.box.Files(), layout.ReadOnly); err != nil {
+			return nil, errors.Join(fmt.Errorf("open sandbox %s: %w", spec.ID, err), b.box.Close())
+		}
 	}
 	// Hide the optional interfaces of a box.
 	return struct{ sandbox.Sandbox }{b.box}, nil

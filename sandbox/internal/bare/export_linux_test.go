@@ -61,6 +61,9 @@ func (b *Bares) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 		return nil, err
 	}
 	layout := sandbox.Layout{Workdir: dir + "/workspace", Home: dir + "/home", Tmp: dir + "/tmp", Tests: dir + "/tests"}
+	if spec.ReadOnly != nil {
+		layout.ReadOnly = layout.Home + "/" + spec.ReadOnly.Name
+	}
 	for _, d := range []string{layout.Workdir, layout.Home, layout.Tmp} {
 		err = errors.Join(err, os.Mkdir(d, 0o755), os.Chown(d, b.Owner, b.Owner))
 	}
@@ -83,6 +86,11 @@ func (b *Bares) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 		b.boxes = map[*served]bool{}
 	}
 	b.boxes[s] = true
+	if f := spec.ReadOnly; f != nil {
+		if err := f.Put(ctx, s.Files(), layout.ReadOnly); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
 	return struct{ sandbox.Sandbox }{s.Box}, nil
 }
 

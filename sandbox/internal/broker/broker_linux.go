@@ -133,12 +133,14 @@ func (b *broker) serve() {
 		if err != nil {
 			return
 		}
-		wire.CloseAll(fds)
-		b.handling.Go(func() { b.handle(wire.NewDecoder(message)) })
+		b.handling.Go(func() {
+			defer wire.CloseAll(fds)
+			b.handle(wire.NewDecoder(message), fds)
+		})
 	}
 }
 
-func (b *broker) handle(d *wire.Decoder) {
+func (b *broker) handle(d *wire.Decoder, fds []int) {
 	kind, id := d.Int(), d.Int()
 	switch kind {
 	case KindOpen:
@@ -155,6 +157,8 @@ func (b *broker) handle(d *wire.Decoder) {
 		b.answer(id, b.label(d.String(), d.String()))
 	case KindClose:
 		b.answer(id, b.close(d.String()))
+	case KindFolder:
+		b.answer(id, keepFolder(d.String(), fds))
 	default:
 		b.answer(id, errors.New("unknown request"))
 	}

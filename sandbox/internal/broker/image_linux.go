@@ -89,7 +89,7 @@ func enterImage(at string, extra []string, images string) (guest.Image, error) {
 	}
 	image.Binds = append(image.Binds, guest.Bind{Path: guest.Program, File: true})
 	image.Dirs, image.Pins = parents(&image), pins(&image)
-	for _, dir := range []string{"/mnt", layersDir} {
+	for _, dir := range []string{"/mnt", layersDir, guest.FoldersDir} {
 		if err := os.Mkdir(at+dir, 0o755); err != nil {
 			return image, err
 		}

@@ -96,6 +96,9 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 	if err := b.stop(x); err != nil {
 		return -1, err
 	}
+	if x.request.Folder != "" {
+		_ = unix.Unlinkat(x.upper, x.request.Folder, unix.AT_REMOVEDIR) // where it was mounted: the folder is no part of the snapshot
+	}
 	sealed, err := seal(x.upper, b.layerNames.Add(1))
 	x.upper = -1
 	if err != nil {

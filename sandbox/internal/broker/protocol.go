@@ -15,6 +15,7 @@ const (
 	KindSnapshot            // id of the sandbox, name of the snapshot; answered with the socket of the sandbox's new guest
 	KindForget              // name of the snapshot
 	KindLabel               // id of the sandbox, and its new name in listings
+	KindFolder              // digest of a folder, with a memory file of its files; the broker keeps it
 )
 
 // Config is the first message from the runner.
@@ -79,6 +80,7 @@ type Open struct {
 	From                           string   // a snapshot to start from; "" is none
 	Image                          bool     // the root is an image: Layers, or that of From
 	Layers                         []string // directories below Config.Images, the uppermost first
+	Folder, Digest                 string   // the name that a folder has in the sandbox, and which one it is; "" is none
 	Inodes                         int64
 	Network                        int64   // as in guest.Boot
 	Ports                          []int64 // likewise
@@ -88,7 +90,7 @@ type Open struct {
 
 // Fields implements wire.Message.
 func (o *Open) Fields(c wire.Coder) {
-	c.String(&o.ID, &o.Workdir, &o.From)
+	c.String(&o.ID, &o.Workdir, &o.From, &o.Folder, &o.Digest)
 	c.Bool(&o.Image)
 	c.Strings(&o.Layers)
 	c.Int(&o.Inodes, &o.Network, &o.Memory, &o.Processes, &o.Disk, &o.Files, &o.CPU)

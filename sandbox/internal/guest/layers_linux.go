@@ -103,6 +103,9 @@ func (r *root) system() error {
 	if err := r.placeProgram(); err != nil {
 		return err
 	}
+	if err := r.placeFolder(); err != nil {
+		return err
+	}
 	if err := r.pivot(); err != nil {
 		return err
 	}
@@ -147,6 +150,26 @@ func (r *root) placeProgram() error {
 	defer unix.Close(target)
 	if err := unix.Mount(Program, "/proc/self/fd/"+strconv.Itoa(target), "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind %s: %w", Program, err)
+	}
+	return nil
+}
+
+// placeFolder binds the read-only folder, in a root of either kind.
+func (r *root) placeFolder() error {
+	name := r.boot.Folder
+	if name == "" {
+		return nil
+	}
+	if err := unix.Mkdir(r.at+"/"+name, 0o755); err != nil && err != unix.EEXIST {
+		return &os.PathError{Op: "mkdir", Path: "/" + name, Err: err}
+	}
+	target, err := r.target(name, unix.O_DIRECTORY)
+	if err != nil {
+		return fmt.Errorf("the image's /%s is not a directory: %w", name, err)
+	}
+	defer unix.Close(target)
+	if err := unix.Mount(FoldersDir+"/"+r.boot.Digest, "/proc/self/fd/"+strconv.Itoa(target), "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind /%s: %w", name, err)
 	}
 	return nil
 }

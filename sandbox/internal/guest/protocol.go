@@ -9,6 +9,9 @@ const (
 	Program = "/.trajgen"
 )
 
+// FoldersDir is where the broker keeps read-only folders, by their digests, and where a new guest finds them.
+const FoldersDir = "/folders"
+
 // Tests is a file system of its own, for the verifier's files.
 const Tests = "/tests"
 
@@ -141,9 +144,11 @@ const (
 // Boot is the broker's message to a new guest.
 type Boot struct {
 	Workdir   string
-	System    bool  // the root is a writable image; otherwise the toolchain of Image, with a few writable directories
-	Layers    int64 // descriptors of detached mounts below the root, the uppermost first; 0 starts empty
-	Fork      bool  // the layers include the initial files of a sandbox
+	Folder    string // the name of a read-only folder; "" is none
+	Digest    string // of that folder
+	System    bool   // the root is a writable image; otherwise the toolchain of Image, with a few writable directories
+	Layers    int64  // descriptors of detached mounts below the root, the uppermost first; 0 starts empty
+	Fork      bool   // the layers include the initial files of a sandbox
 	Inodes    int64
 	Single    bool // there is only one user id
 	Shared    bool // other sandboxes have the same ids
@@ -165,7 +170,7 @@ type Boot struct {
 
 // Fields implements wire.Message.
 func (b *Boot) Fields(c wire.Coder) {
-	c.String(&b.Workdir)
+	c.String(&b.Workdir, &b.Folder, &b.Digest)
 	c.Bool(&b.System, &b.Fork, &b.Single, &b.Shared)
 	c.Int(&b.Layers, &b.Inodes, &b.Network, &b.Disk, &b.Files, &b.Processes, &b.Memory, &b.Limit, &b.Join)
 	c.Ints(&b.Ports)

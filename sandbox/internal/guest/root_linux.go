@@ -100,6 +100,9 @@ func (r *root) toolchain() error {
 	if err := protectProc(r.boot.Single); err != nil {
 		return err
 	}
+	if err := r.placeFolder(); err != nil {
+		return err
+	}
 	if err := r.pivot(); err != nil {
 		return err
 	}

@@ -29,7 +29,11 @@ type Facts struct {
 	Interfaces  []string // of the network, without loopback
 	Unreachable bool     // only loopback is reachable
 	Kernel      string   // its release
+	FixedFolder bool     // Folder is there and cannot be written
 }
+
+// Folder is the folder that backends give a sandbox that they probe.
+var Folder = sandbox.NewFolder("folder", sandbox.FileWrite{Path: "file"})
 
 // Look runs the probe in a sandbox.
 func Look(ctx context.Context, sb sandbox.Sandbox) (Facts, error) {

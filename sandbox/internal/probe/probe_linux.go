@@ -3,6 +3,7 @@ package probe
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,6 +43,9 @@ func look(_ []string, _ io.Reader, stdout, stderr io.Writer) int {
 		f.Files = int64(min(files.Max, 1<<62))
 	}
 	f.Interfaces, f.Unreachable = interfaces()
+	at := "/" + Folder.Name
+	_, err := os.Stat(at + "/file")
+	f.FixedFolder = err == nil && errors.Is(os.WriteFile(at+"/new", nil, 0o600), unix.EROFS)
 	f.Kernel = strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
 	if err := json.NewEncoder(stdout).Encode(f); err != nil {
 		fmt.Fprintln(stderr, err)
