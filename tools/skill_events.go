@@ -18,11 +18,15 @@ const maxSkillEvents = 2000
 // Skills are those of an episode.
 type Skills struct{ *skills.View }
 
-// Trace is what the row keeps of them, when the episode has ended with these calls.
-func (s Skills) Trace(calls []episode.ToolCall) *episode.Skills {
+// Trace is what the row keeps of them, when the episode has ended with these calls and these changed files of its folder.
+func (s Skills) Trace(calls []episode.ToolCall, changed []string) *episode.Skills {
 	trace := s.View.Trace()
 	if s.Has() {
-		trace.Events = append(trace.Events, skillEvents(s.View, calls)...)
+		turn := 0
+		if len(calls) > 0 {
+			turn = calls[len(calls)-1].Turn
+		}
+		trace.Events = slices.Concat(trace.Events, skillEvents(s.View, calls), s.Changed(turn, changed))
 	}
 	return trace
 }
@@ -79,7 +83,7 @@ func eventsOf(view *skills.View, call *episode.ToolCall, made map[skills.Call]bo
 }
 
 // skillPath is a path of a skill in a text.
-var skillPath = regexp.MustCompile(`/[\w./-]*/skills/[\w./-]+`)
+var skillPath = regexp.MustCompile(`(/[\w./-]*)?/skills/[\w./-]+`)
 
 // touches are the files of skills that a call touched.
 type touches struct {

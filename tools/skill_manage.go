@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -212,11 +213,15 @@ func (c *skillChange) remove() (any, error) {
 			return nil, refuse("not_found", "absorbed_into names no other skill: %.100q", into)
 		}
 	}
-	dir, box, err := c.place(c.was)
+	box, err := c.env.Sandbox(c.ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := box.Files().Remove(c.ctx, dir); err != nil {
+	dir, err := c.view.Dir(c.was, func() (sandbox.Sandbox, error) { return box, nil })
+	if err == nil && c.view.Own(c.was) { // the run's stays where it lies, and is no longer offered
+		err = box.Files().Remove(c.ctx, dir)
+	}
+	if err != nil {
 		return nil, fileFailure(err, "remove", dir)
 	}
 	c.view.Remove(c.call(), c.was)
@@ -232,16 +237,25 @@ func (c *skillChange) keep(kind string, made *skills.Skill, name, diff string) (
 		return nil, failure
 	}
 	c.view.Name(made)
-	dir, box, err := c.place(made)
+	box, err := c.env.Sandbox(c.ctx)
 	if err != nil {
 		return nil, err
 	}
+	dir := c.view.OwnDir(made, box)
 	target := path.Join(dir, name)
-	data, there := made.Files[name]
-	if there {
-		err = box.Files().Write(c.ctx, skills.Write(target, data, true))
-	} else {
+	names := []string{name}
+	if c.was != nil && !c.view.Own(c.was) {
+		names = made.Paths() // of the run's skill, which is not changed, the agent gets a copy
+	}
+	_, there := made.Files[name]
+	if !there {
 		err = box.Files().Remove(c.ctx, target)
+		names = slices.DeleteFunc(names, func(other string) bool { return other == name })
+	}
+	for _, each := range names {
+		w := skills.Write(path.Join(dir, each), made.Files[each])
+		w.Replace = true
+		err = errors.Join(err, box.Files().Write(c.ctx, w))
 	}
 	if err != nil {
 		return nil, fileFailure(err, "write", target)
@@ -254,14 +268,4 @@ func (c *skillChange) keep(kind string, made *skills.Skill, name, diff string) (
 	}
 	useSkill(c.env, kind, made, file)
 	return skillManageResult{Success: true, Message: fmt.Sprintf("Skill %s %s.", made.Name, done), Path: target, Diff: diff}, nil
-}
-
-// place is the skill's folder in the open sandbox.
-func (c *skillChange) place(s *skills.Skill) (string, sandbox.Sandbox, error) {
-	box, err := c.env.Sandbox(c.ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	dir, err := c.view.Dir(s, func() (sandbox.Sandbox, error) { return box, nil })
-	return dir, box, err
 }

@@ -15,6 +15,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
 	"trajgen/tools"
 	"trajgen/tools/skills"
 )
@@ -56,14 +57,12 @@ func skilled(t *testing.T, settings skills.Settings) (*episodeOf, tools.Skills, 
 	own := tools.Skills{View: openSkills(t, someSkills(), settings).View(skills.ViewConfig{Env: map[string]string{"HAVE": "1"}})}
 	e := openWith(t, "local", registry.ResultLimits{}, nil, "skills", "terminal", "file", "code_execution")
 	index := own.Begin(e.session.Toolset().Toolsets())
-	box := e.box
+	box := sandboxtest.Box(t, sandboxtest.Open(t, "local", sandbox.Options{}), sandbox.Spec{ID: "skilled", ReadOnly: own.Folder()})
+	e.box = box
 	e.session = e.session.Toolset().Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return box, nil }, Services: []any{own},
 	})
 	t.Cleanup(e.session.Close)
-	if err := own.Furnish(t.Context(), e.box); err != nil {
-		t.Fatal(err)
-	}
 	return e, own, index
 }
 
@@ -197,7 +196,7 @@ func TestSkillManage(t *testing.T) {
 	if got := e.ok("skill_view", args{"name": "notes"}); got["content"] != "Write  it up." {
 		t.Errorf("after refused changes: %v", got["content"])
 	}
-	trace := own.Trace(e.session.Trace())
+	trace := own.Trace(e.session.Trace(), nil)
 	if diff := cmp.Diff([]string{"notes/SKILL.md", "notes/scripts/n.sh", "pdf/SKILL.md", "pdf/assets/logo.bin", "pdf/references/api.md", "pdf/scripts/text.sh"}, sortedKeys(trace.Written)); diff != "" {
 		t.Errorf("written (-want +got):\n%s", diff)
 	}
@@ -207,7 +206,7 @@ func TestSkillManage(t *testing.T) {
 		t.Errorf("deleted: %v", got)
 	}
 	kinds := map[string]int{}
-	for _, event := range own.Trace(e.session.Trace()).Events {
+	for _, event := range own.Trace(e.session.Trace(), nil).Events {
 		kinds[event.Kind]++
 	}
 	if diff := cmp.Diff(map[string]int{"offered": 4, "created": 1, "patched": 5, "viewed": 3, "script": 1, "deleted": 1, "refused": 20}, kinds); diff != "" {
@@ -232,10 +231,10 @@ func TestSkillEvents(t *testing.T) {
 		{"ls " + dir, ""},
 		{"echo /skills/none/scripts/x", ""},
 	} {
-		before := len(own.Trace(e.session.Trace()).Events)
+		before := len(own.Trace(e.session.Trace(), nil).Events)
 		e.ok("terminal", args{"command": tt.command})
 		var got []string
-		for _, event := range own.Trace(e.session.Trace()).Events[before:] {
+		for _, event := range own.Trace(e.session.Trace(), nil).Events[before:] {
 			if got = append(got, strings.TrimSpace(event.Kind+" "+event.File)); event.Skill != "pdf" || event.Digest == "" || event.Bytes == 0 {
 				t.Errorf("%s: %+v", tt.command, event)
 			}
@@ -244,13 +243,13 @@ func TestSkillEvents(t *testing.T) {
 			t.Errorf("%s: events %v, want %s", tt.command, got, tt.want)
 		}
 	}
-	before := len(own.Trace(e.session.Trace()).Events)
+	before := len(own.Trace(e.session.Trace(), nil).Events)
 	e.ok("skills_list", nil)
 	e.ok("skills_list", nil)
 	e.ok("read_file", args{"path": dir + "/references/api.md"})
 	e.ok("execute_code", args{"code": "import subprocess\nsubprocess.run(['" + dir + "/scripts/text.sh', 'a'])"})
 	var kinds []string
-	for _, event := range own.Trace(e.session.Trace()).Events[before:] {
+	for _, event := range own.Trace(e.session.Trace(), nil).Events[before:] {
 		kinds = append(kinds, event.Kind)
 	}
 	if diff := cmp.Diff([]string{"listed", "listed", "listed", "listed", "file", "script"}, kinds); diff != "" {

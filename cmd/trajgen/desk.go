@@ -45,7 +45,20 @@ func (o callOptions) begin(ctx context.Context, box *toolbox, id string, policy 
 	if err != nil {
 		return nil, err
 	}
-	if d.sandbox, err = o.openSandbox(ctx, box, id); err != nil {
+	var own []any
+	var folder *sandbox.Folder
+	if o.skills || box.file.Skills.Given() {
+		opened, err := box.backend()
+		if err != nil {
+			return nil, usage(err)
+		}
+		skills, err := box.file.CallSkills(opened.Guarantees(), toolset, o.warn)
+		if err != nil {
+			return nil, usage(err)
+		}
+		own, folder = []any{skills}, skills.Folder()
+	}
+	if d.sandbox, err = o.openSandbox(ctx, box, id, folder); err != nil {
 		return nil, err
 	}
 	d.closers = append(d.closers, d.sandbox.Close)
@@ -62,16 +75,9 @@ func (o callOptions) begin(ctx context.Context, box *toolbox, id string, policy 
 		return nil, usage(err)
 	}
 	d.closers = append(d.closers, closeServices)
-	if o.skills || box.file.Skills.Given() {
-		skills, err := box.file.CallSkills(ctx, d.sandbox, box.opened.Guarantees().Isolation, toolset, o.warn)
-		if err != nil {
-			return nil, usage(err)
-		}
-		services = append(services, skills)
-	}
 	config := registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return d.sandbox, nil },
-		Hooks:   policy.Hook(), Guardrails: guard, Services: services,
+		Hooks:   policy.Hook(), Guardrails: guard, Services: append(services, own...),
 		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
 	}
 	if o.sees {
@@ -95,7 +101,7 @@ func (d *desk) close() error {
 }
 
 // openSandbox opens a sandbox with the workspace in it, like those of the run file when there is one.
-func (o callOptions) openSandbox(ctx context.Context, box *toolbox, id string) (sandbox.Sandbox, error) {
+func (o callOptions) openSandbox(ctx context.Context, box *toolbox, id string, readOnly *sandbox.Folder) (sandbox.Sandbox, error) {
 	folder, err := readWorkspace(o.workspace)
 	if err != nil {
 		return nil, usage(err)
@@ -111,7 +117,7 @@ func (o callOptions) openSandbox(ctx context.Context, box *toolbox, id string) (
 	if spec.Network != sandbox.NetworkAllowlist {
 		spec.Allow = nil
 	}
-	spec.ID, spec.Image = id, cmp.Or(o.image, spec.Image)
+	spec.ID, spec.ReadOnly, spec.Image = id, readOnly, cmp.Or(o.image, spec.Image)
 	if o.task != nil {
 		spec = rollout.SpecOf(o.task, spec)
 	}

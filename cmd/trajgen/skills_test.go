@@ -154,7 +154,7 @@ func TestSkillsLacking(t *testing.T) {
 	}
 	// Calls by hand have those that come along, where they lie in a run.
 	lines := succeed(t, "tools", "call", "skill_view", `{"name":"shelf-labels"}`).out
-	if !strings.Contains(lines, `/opt/skills/shelf-labels/scripts/label.py`) {
+	if !strings.Contains(lines, `/skills/shelf-labels/scripts/label.py`) {
 		t.Errorf("tools call: %s", cut(lines))
 	}
 }
@@ -166,7 +166,7 @@ func TestSkillsBesideASetup(t *testing.T) {
 	dataset, out := filepath.Join(dir, "tasks.jsonl"), filepath.Join(dir, "out")
 	create := `{"action":"create","name":"own","content":"---\nname: own\ndescription: Mine.\n---\nDo.\n"}`
 	task := `{"id":"a","prompt":"x","setup":"echo made > a","verify":{"exact":"done"},"gold":[` +
-		`{"tool_calls":[{"name":"terminal","arguments":{"command":"cat a; ls /opt/skills 2>/dev/null | wc -l"}}]},` +
+		`{"tool_calls":[{"name":"terminal","arguments":{"command":"cat a; ls /skills 2>/dev/null | wc -l"}}]},` +
 		`{"tool_calls":[{"name":"skill_manage","arguments":` + create + `}]},{"content":"done"}]}`
 	if err := os.WriteFile(dataset, []byte(task), 0o644); err != nil {
 		t.Fatal(err)

@@ -30,5 +30,6 @@ const (
 	SkillCreated = "created"
 	SkillPatched = "patched" // any change of its files
 	SkillDeleted = "deleted"
+	SkillChanged = "changed" // a file of the run's, in a sandbox that cannot prevent it
 	SkillRefused = "refused" // a call of skill_view or skill_manage about it
 )

@@ -48,7 +48,7 @@ func (k *kit) equip(ctx context.Context) error {
 	}
 	if k.skills != nil {
 		if k.have = append(k.have, k.skills); !k.guest {
-			k.sandbox.furnished = k.skills.Furnish
+			k.sandbox.folder = k.skills.Folder()
 		}
 	}
 	if k.Services != nil {

@@ -192,7 +192,7 @@ func (a *attempt) end() {
 		a.kit.session.Close()
 	}
 	if a.kit.skills != nil {
-		a.ep.Skills = a.kit.skills.Trace(a.ep.Calls)
+		a.ep.Skills = a.kit.skills.Trace(a.ep.Calls, a.sandbox.changed())
 	}
 	if a.guest {
 		a.ep.Sandbox = a.sandbox.described()

@@ -45,8 +45,8 @@ type lazySandbox struct {
 	task   *episode.Task
 	ep     *episode.Episode
 	more   int64 // memory for tools, beside the task's
-	// furnished puts in what the episode has of its own, beside what all samples of the task have; nil puts in nothing.
-	furnished func(ctx context.Context, sb sandbox.Sandbox) error
+	// folder is what the episode has of its own, beside what all samples of the task have; nil is nothing.
+	folder *sandbox.Folder
 
 	// lock guards the rest, also while the sandbox is opened: calls of one turn may ask at once, and each waits no longer
 	// than its context.
@@ -79,12 +79,6 @@ func (b *lazySandbox) open(ctx context.Context) (sandbox.Sandbox, error) {
 	limited, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	sb, err := b.prepare(limited)
-	if err == nil && b.furnished != nil {
-		if err = b.furnished(limited, sb); err != nil {
-			err = errors.Join(faulty(episode.SandboxError, "skills", err), sb.Close())
-			sb = nil
-		}
-	}
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -135,6 +129,7 @@ func (b *lazySandbox) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.
 func (b *lazySandbox) spec() sandbox.Spec {
 	spec := SpecOf(b.task, b.from.Spec)
 	spec.ID = fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt)
+	spec.ReadOnly = b.folder
 	if spec.Limits.Memory > 0 {
 		spec.Limits.Memory += b.more
 	}
@@ -188,6 +183,25 @@ func (b *lazySandbox) described() episode.Sandbox {
 	b.lock <- struct{}{}
 	defer func() { <-b.lock }()
 	return b.ep.Sandbox
+}
+
+// lookTime bounds the look at the folder of an episode that has ended.
+const lookTime = 30 * time.Second
+
+// changed are the files of the folder that commands changed, where the sandbox could not prevent it.
+func (b *lazySandbox) changed() []string {
+	b.lock <- struct{}{}
+	defer func() { <-b.lock }()
+	if b.sb == nil || b.folder == nil || b.from.known().FixedFolder {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	paths, err := b.folder.Changed(ctx, b.sb)
+	if err != nil {
+		b.logger.Warn("look for changed skills", "id", b.ep.ID, "error", err)
+	}
+	return paths
 }
 
 // close ends the sandbox. What cannot be closed is the sweeper's, not the episode's.

@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"context"
-
 	"trajgen/pipeline/episode"
 	"trajgen/sandbox"
 )
@@ -13,10 +11,10 @@ type Skills interface {
 	Has() bool
 	// Begin chooses the skills that suit the toolsets, and returns the end of the system message, which lists them.
 	Begin(toolsets []string) string
-	// Furnish puts them into the sandbox when it has been opened.
-	Furnish(ctx context.Context, box sandbox.Sandbox) error
-	// Trace is what the row keeps, when the episode has ended with these calls.
-	Trace(calls []episode.ToolCall) *episode.Skills
+	// Folder is what the sandbox is opened with; nil for nothing.
+	Folder() *sandbox.Folder
+	// Trace is what the row keeps, when the episode has ended with these calls and these changed files of the folder.
+	Trace(calls []episode.ToolCall, changed []string) *episode.Skills
 }
 
 // skillsToolset has the tools that are for skills, and skillTool is the one without which an episode cannot read any.

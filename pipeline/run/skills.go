@@ -62,7 +62,7 @@ func (e *Experiment) skillsOf(task *episode.Task, ep *episode.Episode) rollout.S
 	root := ep.Key
 	root.Path = "" // a subagent has what its root has
 	return skillsView(e.skills, skills.ViewConfig{
-		Rand: root.Rand("skills"), Isolation: e.Backend.Guarantees().Isolation, Env: task.Env,
+		Rand: root.Rand("skills"), Guarantees: e.Backend.Guarantees(), Env: task.Env,
 	})
 }
 
@@ -75,8 +75,7 @@ func skillsView(set *skills.Set, config skills.ViewConfig) rollout.Skills {
 }
 
 // CallSkills are the skills of calls outside of a run: those of the run file, or else those that come along.
-func (f *File) CallSkills(ctx context.Context, box sandbox.Sandbox, isolation map[string]string, set *registry.Toolset,
-	warn func(string)) (tools.Skills, error) {
+func (f *File) CallSkills(g sandbox.Guarantees, set *registry.Toolset, warn func(string)) (tools.Skills, error) {
 	settings := f.Skills
 	if !settings.Given() {
 		settings.Dirs = []string{skills.BundledDir}
@@ -86,7 +85,7 @@ func (f *File) CallSkills(ctx context.Context, box sandbox.Sandbox, isolation ma
 	if err != nil {
 		return tools.Skills{}, err
 	}
-	view := all.View(skills.ViewConfig{Isolation: isolation})
+	view := all.View(skills.ViewConfig{Guarantees: g})
 	view.Begin(set.Toolsets())
-	return tools.Skills{View: view}, view.Furnish(ctx, box)
+	return tools.Skills{View: view}, nil
 }

@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"trajgen/sandbox"
 )
 
 //go:embed bundled
@@ -27,6 +29,7 @@ func Bundled() fs.FS {
 type Set struct {
 	skills   []*Skill // by category and name
 	dirs     map[*Skill]string
+	folder   *sandbox.Folder // all skills, for the sandboxes
 	settings Settings
 }
 
@@ -69,7 +72,17 @@ func Open(settings Settings, sources []Source, warn func(string)) (*Set, error) 
 		}
 	}
 	slices.SortStableFunc(set.skills, compare)
-	return set, set.place()
+	if err := set.place(); err != nil {
+		return nil, err
+	}
+	var files []sandbox.FileWrite
+	for _, s := range set.skills {
+		for _, name := range s.Paths() {
+			files = append(files, Write(path.Join(set.dirs[s], name), s.Files[name]))
+		}
+	}
+	set.folder = sandbox.NewFolder(path.Base(Root), files...)
+	return set, nil
 }
 
 func compare(a, b *Skill) int {

@@ -1,7 +1,6 @@
 package skills
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -45,16 +44,17 @@ type Call struct {
 
 // ViewConfig is an episode's.
 type ViewConfig struct {
-	Rand      *rand.Rand        // draws whether the episode has the skills
-	Isolation map[string]string // that the sandbox's backend guarantees
-	Env       map[string]string // of the sandbox
+	Rand       *rand.Rand         // draws whether the episode has the skills
+	Guarantees sandbox.Guarantees // of the sandbox's backend
+	Env        map[string]string  // of the sandbox
 }
 
-// Root is where skills lie in a sandbox that has files of its own: not at its top, which is not to be written in some. In others
-// they lie in the home directory.
+// Root is where the run's skills lie in a sandbox that cannot change them, and has files of its own. In others the open sandbox
+// tells.
 const (
-	Root   = "/opt/skills"
-	folder = "/skills/" // what the paths of all have in them
+	Root   = "/skills"
+	folder = "/skills/"     // what the paths of all have in them
+	own    = "/own/skills/" // and those of the agent's, which lie in the home directory
 )
 
 // View draws what an episode has. It is nil for a run without skills.
@@ -65,7 +65,7 @@ func (s *Set) View(config ViewConfig) *View {
 	v := &View{
 		set: s, vars: config.Env, trace: episode.Skills{Mode: s.settings.Mode}, own: map[string]bool{}, dirs: map[string]string{},
 	}
-	if config.Isolation["files"] == "own" {
+	if config.Guarantees.FixedFolder && config.Guarantees.Isolation["files"] == "own" {
 		v.root = Root
 	}
 	switch s.settings.Mode {
@@ -163,50 +163,41 @@ func (v *View) Own(s *Skill) bool {
 // Dir is a skill's folder in the sandbox. open opens that, where only it knows.
 func (v *View) Dir(s *Skill, open func() (sandbox.Sandbox, error)) (string, error) {
 	root := v.root
-	if root == "" {
+	if written := v.Own(s); root == "" || written {
 		box, err := open()
 		if err != nil {
 			return "", err
 		}
-		root = rootIn(box)
+		if written {
+			return v.OwnDir(s, box), nil
+		}
+		root = box.Layout().ReadOnly
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return path.Join(root, v.dirs[Qualified(s)]), nil
 }
 
-// rootIn is where skills lie in a sandbox that shares its files' names with others.
-func rootIn(box sandbox.Sandbox) string { return path.Join(box.Layout().Home, "skills") }
+// OwnDir is the folder of a skill that the agent writes.
+func (v *View) OwnDir(s *Skill, box sandbox.Sandbox) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return path.Join(box.Layout().Home, own, v.dirs[Qualified(s)])
+}
 
-// Furnish puts the skills into a sandbox that has just been opened, as files that are not to be written.
-func (v *View) Furnish(ctx context.Context, box sandbox.Sandbox) error {
+// Folder is what the episode's sandbox is to have, read-only; nil when it has no skills.
+func (v *View) Folder() *sandbox.Folder {
 	if !v.Has() {
 		return nil
 	}
-	root := v.root
-	if root == "" {
-		root = rootIn(box)
-	}
-	var writes []sandbox.FileWrite
-	for _, s := range v.List("") {
-		for _, name := range s.Paths() {
-			writes = append(writes, Write(path.Join(root, v.dirs[Qualified(s)], name), s.Files[name], false))
-		}
-	}
-	if err := box.Files().Write(ctx, writes...); err != nil {
-		return fmt.Errorf("put the skills into the sandbox: %w", err)
-	}
-	return nil
+	return v.set.folder
 }
 
 // Write is a file of a skill in a sandbox. What begins with #! can be run.
-func Write(name string, data []byte, own bool) sandbox.FileWrite {
-	w := sandbox.FileWrite{Path: name, Data: data, Mode: 0o444, Replace: own}
+func Write(name string, data []byte) sandbox.FileWrite {
+	w := sandbox.FileWrite{Path: name, Data: data}
 	if strings.HasPrefix(string(data[:min(2, len(data))]), "#!") {
-		w.Mode |= 0o111
-	}
-	if own {
-		w.Mode |= 0o200
+		w.Mode = 0o755
 	}
 	return w
 }
@@ -283,20 +274,43 @@ func (v *View) Trace() *episode.Skills {
 func (v *View) At(made map[Call]bool, name string) (skill *Skill, file string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	at := strings.Index(name, folder)
-	if at < 0 || v.root != "" && !strings.HasPrefix(name, Root+"/") {
+	name = path.Clean(name)
+	if _, within, ok := strings.Cut(name, own); ok {
+		dir, file, _ := strings.Cut(within, "/")
+		for _, c := range v.changes {
+			if c.dir == dir && made[c.call] {
+				skill = c.now
+			}
+		}
+		return skill, file
+	}
+	before, within, ok := strings.Cut(name, folder)
+	if !ok || v.root != "" && before != "" {
 		return nil, ""
 	}
-	dir, file, _ := strings.Cut(path.Clean(name[at+len(folder):]), "/")
+	dir, file, _ := strings.Cut(within, "/")
+	return v.in(dir), file
+}
+
+// in is the run's skill in a folder.
+func (v *View) in(dir string) *Skill {
 	for s, of := range v.set.dirs {
 		if of == dir {
-			skill = s
+			return s
 		}
 	}
-	for _, c := range v.changes {
-		if c.dir == dir && made[c.call] {
-			skill = c.now
-		}
+	return nil
+}
+
+// Changed are the events of files of the run's skills that the agent changed, by their paths in the folder: what could not be
+// prevented is seen.
+func (v *View) Changed(turn int, paths []string) (events []episode.SkillEvent) {
+	for _, name := range paths {
+		dir, file, _ := strings.Cut(name, "/")
+		s := v.in(dir)
+		events = append(events, episode.SkillEvent{
+			Turn: turn, Kind: episode.SkillChanged, Skill: s.Name, File: file, Digest: s.FileDigest(file), Bytes: int64(len(s.Files[file])),
+		})
 	}
-	return skill, file
+	return events
 }
