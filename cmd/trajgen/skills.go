@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,20 +34,29 @@ until the guard has looked through it; lock.json says what was installed, with i
 done. A run uses no skill of a hub whose files are not those of the lock. The guard finds what others have tried, and no more
 than that: the sandbox is what protects you.`,
 	}
-	group(cmd, h.install(std), h.list(std), h.check(std), h.audit(std), h.remove(std), h.update(std))
+	group(cmd, h.search(std), h.browse(std), h.install(std), h.list(std), h.check(std), h.audit(std), h.remove(std), h.update(std), h.publish(std))
 	for _, sub := range cmd.Commands() {
 		sub.Flags().StringVar(&h.dir, "hub", "", "folder of the hub (default: in trajgen's state directory)")
 	}
 	return cmd
 }
 
+// asking adds the flags of commands that ask servers.
+func (h *skillsHub) asking(cmd *cobra.Command) *cobra.Command {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&h.private, "private", nil, "hosts outside of the public web that may be asked: names, addresses or ranges")
+	flags.StringVar(&h.api, "github-api", "", "address of GitHub's API (default https://api.github.com); it gets the token of GITHUB_TOKEN")
+	return cmd
+}
+
 // fetching adds the flags of commands that fetch.
 func (h *skillsHub) fetching(cmd *cobra.Command) *cobra.Command {
-	flags := cmd.Flags()
-	flags.BoolVar(&h.options.Force, "force", false, "install a skill that is to be treated with caution, too; never a dangerous one")
-	flags.BoolVar(&h.options.Trust, "trust", false, "trust the source: caution is then no reason to refuse")
-	flags.StringSliceVar(&h.private, "private", nil, "hosts outside of the public web that may be asked: names, addresses or ranges")
-	flags.StringVar(&h.api, "github-api", "", "address of GitHub's API (default https://api.github.com)")
+	cmd.Flags().BoolVar(&h.options.Trust, "trust", false, "trust the source: caution is then no reason to refuse")
+	return h.judging(h.asking(cmd))
+}
+
+func (h *skillsHub) judging(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&h.options.Force, "force", false, "take a skill that is to be treated with caution, too; never a dangerous one")
 	return cmd
 }
 
@@ -53,15 +65,38 @@ func (h *skillsHub) open() (*hub.Hub, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	opened := &hub.Hub{Dir: h.dir, Now: time.Now, Sources: hub.Sources{Guard: g, GitHub: strings.TrimSuffix(h.api, "/")}}
-	if opened.Dir == "" {
-		opened.Dir = run.SkillsHub()
+	return &hub.Hub{Dir: cmp.Or(h.dir, run.SkillsHub()), Now: time.Now, Sources: hub.Sources{
+		Guard: g, GitHub: strings.TrimSuffix(h.api, "/"), Token: os.Getenv("GITHUB_TOKEN"),
+	}}, nil
+}
+
+// each makes a command that does something with each of its arguments, and prints what became of it.
+func (h *skillsHub) each(std stdio, cmd *cobra.Command, do func(context.Context, *hub.Hub, string) (string, error)) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		opened, err := h.open()
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			if args, err = opened.Names(); err != nil {
+				return err
+			}
+		}
+		var errs []error
+		for _, arg := range args {
+			line, err := do(cmd.Context(), opened, arg)
+			if err == nil {
+				fmt.Fprintln(std.out, line)
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
 	}
-	return opened, nil
+	return cmd
 }
 
 func (h *skillsHub) install(std stdio) *cobra.Command {
-	return h.fetching(&cobra.Command{
+	return h.fetching(h.each(std, &cobra.Command{
 		Use: "install SOURCE...", Short: "Fetch skills, judge them and install them", Args: cobra.MinimumNArgs(1),
 		Long: `Installs a skill of each source:
 
@@ -73,21 +108,82 @@ func (h *skillsHub) install(std stdio) *cobra.Command {
 
 Where there is more than one skill, #path or #name behind it says which.`,
 		Example: "  trajgen skills install ./my-skill\n  trajgen skills install github:anthropics/skills/skills/pdf",
-		RunE: func(cmd *cobra.Command, sources []string) error {
-			opened, err := h.open()
-			if err != nil {
-				return err
-			}
-			for _, source := range sources {
-				name, e, err := opened.Install(cmd.Context(), source, h.options)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(std.out, "%s: installed; %s (trust: %s), %d files, %s\n", name, e.Verdict, e.Trust, len(e.Files), e.Digest)
-			}
-			return nil
-		},
+	}, func(ctx context.Context, opened *hub.Hub, source string) (string, error) {
+		name, e, err := opened.Install(ctx, source, h.options)
+		return fmt.Sprintf("%s: installed; %s (trust: %s), %d files, %s", name, e.Verdict, e.Trust, len(e.Files), e.Digest), err
+	}))
+}
+
+const placesHelp = `
+
+  bundled                          those that come along (default, with the hub)
+  ./folder                         folders with skills
+  https://example.org/index.json   {"skills": [{"name": ..., "description": ..., "source": ...}]}
+  well-known:https://example.org   what a site offers below /.well-known/skills
+  github:owner/repo/folder@tag     the folders in one on GitHub`
+
+// offers makes a command that shows a page of what places offer.
+func (h *skillsHub) offers(std stdio, cmd *cobra.Command) *cobra.Command {
+	var from []string
+	var asJSON bool
+	page, size := 1, 20
+	cmd.Long += placesHelp
+	cmd.RunE = func(cmd *cobra.Command, words []string) error {
+		opened, err := h.open()
+		if err != nil {
+			return err
+		}
+		if page < 1 || size < 1 {
+			return usage(errors.New("--page and --page-size begin with 1"))
+		}
+		offers, err := opened.Offers(cmd.Context(), from, strings.Join(words, " "))
+		pages := max(1, (len(offers)+size-1)/size)
+		shown := offers[min((page-1)*size, len(offers)):min(page*size, len(offers))]
+		if asJSON {
+			return errors.Join(writeJSON(std.out, shown), err)
+		}
+		for _, o := range shown {
+			fmt.Fprintf(std.out, "%-24s  %-10s %s\n    %s\n", o.Name, o.Trust, o.Source, o.Description)
+		}
+		fmt.Fprintf(std.out, "%d skills, page %d of %d\n", len(offers), page, pages)
+		return err
+	}
+	cmd.Flags().StringSliceVar(&from, "from", nil, "places to ask")
+	cmd.Flags().IntVar(&page, "page", page, "which page")
+	cmd.Flags().IntVar(&size, "page-size", size, "skills on a page")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return h.asking(cmd)
+}
+
+func (h *skillsHub) search(std stdio) *cobra.Command {
+	return h.offers(std, &cobra.Command{
+		Use: "search WORD...", Short: "Find skills by what they are for", Args: cobra.MinimumNArgs(1),
+		Long: "Lists the skills whose name and description have all the words, of these places:",
 	})
+}
+
+func (h *skillsHub) browse(std stdio) *cobra.Command {
+	return h.offers(std, &cobra.Command{
+		Use: "browse", Short: "List the skills that there are, a page at a time", Args: cobra.NoArgs, Long: "Lists the skills of these places:",
+	})
+}
+
+func (h *skillsHub) publish(std stdio) *cobra.Command {
+	var to string
+	cmd := h.each(std, &cobra.Command{
+		Use: "publish FOLDER... --to PLACE", Short: "Judge skills of your own and give them to others", Args: cobra.MinimumNArgs(1),
+		Long: `Judges a skill by the letter of the standard, lets the guard look through it, and puts it where others find it:
+
+  skill.zip                      an archive
+  ./folder                       a folder of skills, with an index.json: as a site has it below /.well-known/skills
+  github:owner/repo/folder@main  a pull request, with the token of GITHUB_TOKEN, which may write to the repository`,
+	}, func(ctx context.Context, opened *hub.Hub, folder string) (string, error) {
+		at, err := opened.Sources.Publish(ctx, folder, to, h.options.Force)
+		return folder + ": published at " + at, err
+	})
+	cmd.Flags().StringVar(&to, "to", "", "an archive, a folder or a repository")
+	_ = cmd.MarkFlagRequired("to")
+	return h.judging(h.asking(cmd))
 }
 
 // shown makes a command that shows the state of the hub.
@@ -104,26 +200,12 @@ func (h *skillsHub) shown(std stdio, cmd *cobra.Command, show func([]hub.State) 
 			err = writeJSON(std.out, states)
 		}
 		if err != nil || asJSON {
-			return errors.Join(err, problems(states))
+			return errors.Join(err, hub.Usable(states))
 		}
 		return show(states)
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
-}
-
-// problems fails where a run would not use an installed skill.
-func problems(states []hub.State) error {
-	bad := 0
-	for _, s := range states {
-		if s.Problem != "" {
-			bad++
-		}
-	}
-	if bad > 0 {
-		return fmt.Errorf("%d of %d skills cannot be used", bad, len(states))
-	}
-	return nil
 }
 
 func (h *skillsHub) list(std stdio) *cobra.Command {
@@ -144,7 +226,7 @@ func (h *skillsHub) check(std stdio) *cobra.Command {
 				fmt.Fprintf(std.out, "%s: %s\n", s.Name, s.Problem)
 			}
 		}
-		return problems(states)
+		return hub.Usable(states)
 	})
 }
 
@@ -166,53 +248,21 @@ func (h *skillsHub) audit(std stdio) *cobra.Command {
 }
 
 func (h *skillsHub) remove(std stdio) *cobra.Command {
-	return &cobra.Command{
+	return h.each(std, &cobra.Command{
 		Use: "remove NAME...", Short: "Remove installed skills", Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, names []string) error {
-			opened, err := h.open()
-			if err != nil {
-				return err
-			}
-			for _, name := range names {
-				if err := opened.Remove(name); err != nil {
-					return err
-				}
-				fmt.Fprintf(std.out, "%s: removed\n", name)
-			}
-			return nil
-		},
-	}
+	}, func(_ context.Context, opened *hub.Hub, name string) (string, error) {
+		return name + ": removed", opened.Remove(name)
+	})
 }
 
 func (h *skillsHub) update(std stdio) *cobra.Command {
-	return h.fetching(&cobra.Command{
+	return h.fetching(h.each(std, &cobra.Command{
 		Use: "update [NAME...]", Short: "Fetch installed skills again, all of them without a name",
-		RunE: func(cmd *cobra.Command, names []string) error {
-			opened, err := h.open()
-			if err != nil {
-				return err
-			}
-			if len(names) == 0 {
-				states, err := opened.States()
-				if err != nil {
-					return err
-				}
-				for _, s := range states {
-					if s.Source != "" {
-						names = append(names, s.Name)
-					}
-				}
-			}
-			var errs []error
-			for _, name := range names {
-				changed, err := opened.Update(cmd.Context(), name, h.options)
-				if err != nil {
-					errs = append(errs, fmt.Errorf("%s: %w", name, err))
-					continue
-				}
-				fmt.Fprintf(std.out, "%s: %s\n", name, map[bool]string{true: "updated", false: "unchanged"}[changed])
-			}
-			return errors.Join(errs...)
-		},
-	})
+	}, func(ctx context.Context, opened *hub.Hub, name string) (string, error) {
+		changed, err := opened.Update(ctx, name, h.options)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		return name + ": " + map[bool]string{true: "updated", false: "unchanged"}[changed], nil
+	}))
 }

@@ -144,8 +144,8 @@ func OpenFolder(dir string) (fs.FS, func() error, error) {
 	return root.FS(), root.Close, nil
 }
 
-// find lists the skills below a folder: those in it, and those in folders in it, which are categories.
-func find(fsys fs.FS) (folders []string, err error) {
+// Find lists the skills below a folder: those in it, and those in folders in it, which are categories.
+func Find(fsys fs.FS) (folders []string, err error) {
 	for _, pattern := range []string{"*/" + Manual, "*/*/" + Manual} {
 		found, err := fs.Glob(fsys, pattern)
 		if err != nil {

@@ -46,7 +46,7 @@ type Source struct {
 func Open(settings Settings, sources []Source, warn func(string)) (*Set, error) {
 	set := &Set{settings: settings, dirs: map[*Skill]string{}}
 	for _, source := range sources {
-		folders, err := find(source.Files)
+		folders, err := Find(source.Files)
 		if err != nil {
 			return nil, fmt.Errorf("skills of %s: %w", source.Name, err)
 		}

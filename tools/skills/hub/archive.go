@@ -36,7 +36,7 @@ type entry struct {
 }
 
 // unpack reads the skill in an archive: the only one, or that in the folder which is named.
-func unpack(name string, data []byte, which string) (*skills.Collector, error) {
+func unpack(name string, data []byte, which string) (*skills.Skill, error) {
 	var entries []entry
 	var err error
 	switch {
@@ -63,7 +63,7 @@ func unpack(name string, data []byte, which string) (*skills.Collector, error) {
 	if len(found) != 1 {
 		return nil, fmt.Errorf("it has %d skills (%.20q); #path says which", len(found), found)
 	}
-	c := &skills.Collector{}
+	var c skills.Collector
 	for _, e := range entries {
 		inside := e.name
 		if found[0] != "." {
@@ -79,7 +79,7 @@ func unpack(name string, data []byte, which string) (*skills.Collector, error) {
 			return nil, err
 		}
 	}
-	return c, nil
+	return c.Skill("", false)
 }
 
 func readZip(data []byte) (entries []entry, err error) {

@@ -15,7 +15,7 @@ import (
 
 // git reads a skill of a repository, given as URL@REF, with git, which gets no settings of this machine, runs nothing of the
 // repository's, and follows no redirects.
-func (s Sources) git(ctx context.Context, address, which string) (*skills.Collector, error) {
+func (s Sources) git(ctx context.Context, address, which string) (*skills.Skill, error) {
 	// An @ in front of the host is a user's name.
 	ref := ""
 	if at := strings.LastIndex(address, "@"); at > strings.LastIndex(address, "/") {

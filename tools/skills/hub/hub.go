@@ -146,6 +146,29 @@ type State struct {
 	Report  skills.Report `json:"report"`            // of the guard, now
 }
 
+// Names lists the skills that are locked.
+func (h *Hub) Names() ([]string, error) {
+	lock, err := h.Lock()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(lock.Skills)), nil
+}
+
+// Usable fails where a run would not use an installed skill.
+func Usable(states []State) error {
+	bad := 0
+	for _, s := range states {
+		if s.Problem != "" {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d skills cannot be used", bad, len(states))
+	}
+	return nil
+}
+
 // States looks at every installed skill, and at folders that are not installed.
 func (h *Hub) States() ([]State, error) {
 	states := []State{}
@@ -255,11 +278,7 @@ func (h *Hub) change(do func(root *os.Root, lock *Lock) error) error {
 
 // take puts a skill into quarantine and judges what lies there. Of an update the name is given.
 func (h *Hub) take(ctx context.Context, root *os.Root, source, want string, o Options) (name string, e Entry, err error) {
-	fetched, trust, err := h.Sources.Fetch(ctx, source)
-	if err != nil {
-		return "", e, fmt.Errorf("%s: %w", source, err)
-	}
-	skill, err := fetched.Skill("", false)
+	skill, trust, err := h.Sources.Fetch(ctx, source)
 	if err != nil {
 		return "", e, fmt.Errorf("%s: %w", source, err)
 	}
@@ -272,15 +291,8 @@ func (h *Hub) take(ctx context.Context, root *os.Root, source, want string, o Op
 	if err := root.RemoveAll(quarantine); err != nil {
 		return name, e, err
 	}
-	for _, file := range skill.Paths() {
-		at := path.Join(quarantine, name, file)
-		mode := fs.FileMode(0o644)
-		if string(skill.Files[file][:min(2, len(skill.Files[file]))]) == "#!" {
-			mode = 0o755
-		}
-		if err := errors.Join(root.MkdirAll(path.Dir(at), 0o755), root.WriteFile(at, skill.Files[file], mode)); err != nil {
-			return name, e, err
-		}
+	if err := lay(root, path.Join(quarantine, name), skill); err != nil {
+		return name, e, err
 	}
 	if skill, err = skills.ReadFolder(root.FS(), path.Join(quarantine, name), false); err != nil {
 		return name, e, err

@@ -14,24 +14,44 @@ import (
 
 const maxIndex = 1 << 20
 
-// wellKnown reads a skill that a site offers: below /.well-known/skills, index.json names the skills and the files of each.
-func (s Sources) wellKnown(ctx context.Context, site, name string) (*skills.Collector, error) {
-	base := strings.TrimSuffix(site, "/") + "/.well-known/skills/"
-	data, err := s.get(ctx, base+"index.json", maxIndex)
+// index is what a site offers: at /.well-known/skills/index.json with the files of each skill, which lie beside it, or anywhere
+// with the source of each.
+type index struct {
+	Skills []listed `json:"skills"`
+}
+
+type listed struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Source      string   `json:"source,omitempty"`
+	Files       []string `json:"files,omitempty"`
+}
+
+// wellKnownIndex is where a site says what it offers.
+func wellKnownIndex(site string) string {
+	return strings.TrimSuffix(site, "/") + "/.well-known/skills/index.json"
+}
+
+func (s Sources) index(ctx context.Context, address string) (found index, err error) {
+	data, err := s.get(ctx, address, maxIndex)
+	if err != nil {
+		return found, err
+	}
+	if err := json.Unmarshal(data, &found); err != nil {
+		return found, fmt.Errorf("read the index: %w", err)
+	}
+	return found, nil
+}
+
+// wellKnown reads a skill that a site offers.
+func (s Sources) wellKnown(ctx context.Context, site, name string) (*skills.Skill, error) {
+	address := wellKnownIndex(site)
+	offers, err := s.index(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	var index struct {
-		Skills []struct {
-			Name  string   `json:"name"`
-			Files []string `json:"files"`
-		} `json:"skills"`
-	}
-	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("read the index: %w", err)
-	}
 	var names []string
-	for _, each := range index.Skills {
+	for _, each := range offers.Skills {
 		names = append(names, each.Name)
 	}
 	if name == "" && len(names) == 1 {
@@ -41,18 +61,18 @@ func (s Sources) wellKnown(ctx context.Context, site, name string) (*skills.Coll
 	if at < 0 || skills.CheckName(name) != nil {
 		return nil, fmt.Errorf("say which skill with #name: the site has %.20q", names)
 	}
-	files := index.Skills[at].Files
+	files := offers.Skills[at].Files
 	if len(files) == 0 {
 		files = []string{skills.Manual}
 	}
-	c := &skills.Collector{}
+	var c skills.Collector
 	for _, file := range files {
-		address := base + name + "/" + (&url.URL{Path: file}).EscapedPath()
-		if err := s.getFile(ctx, c, file, address, 0); err != nil {
+		address := strings.TrimSuffix(address, "index.json") + name + "/" + (&url.URL{Path: file}).EscapedPath()
+		if err := s.getFile(ctx, &c, file, address, 0); err != nil {
 			return nil, err
 		}
 	}
-	return c, nil
+	return c.Skill("", false)
 }
 
 // content is an entry of GitHub's contents API.
@@ -65,48 +85,67 @@ type content struct {
 
 const maxFolders = 20
 
-// github reads a folder of a repository, given as OWNER/REPO/PATH@REF.
-func (s Sources) github(ctx context.Context, place string) (*skills.Collector, error) {
-	place, ref, _ := strings.Cut(place, "@")
-	parts := strings.SplitN(place, "/", 3)
+// place is OWNER/REPO/FOLDER@REF, a folder of a repository.
+type place struct{ owner, repo, folder, ref string }
+
+func parsePlace(text string) (p place, err error) {
+	text, p.ref, _ = strings.Cut(text, "@")
+	parts := strings.SplitN(text, "/", 3)
 	if len(parts) < 2 || slices.Contains(parts, "") {
-		return nil, fmt.Errorf("want github:OWNER/REPO/FOLDER")
+		return p, fmt.Errorf("want github:OWNER/REPO/FOLDER")
 	}
-	top := ""
+	p.owner, p.repo = parts[0], parts[1]
 	if len(parts) == 3 {
-		top = path.Clean(parts[2])
+		p.folder = path.Clean(parts[2])
 	}
-	api := s.GitHub
-	if api == "" {
-		api = "https://api.github.com"
+	return p, nil
+}
+
+// repository is the address of the repository in GitHub's API.
+func (s Sources) repository(p place) string {
+	return fmt.Sprintf("%s/repos/%s/%s", s.api(), url.PathEscape(p.owner), url.PathEscape(p.repo))
+}
+
+// contents asks for a folder or a file of a repository.
+func (s Sources) contents(ctx context.Context, p place, name string, into any) error {
+	address := s.repository(p) + "/contents/" + (&url.URL{Path: name}).EscapedPath()
+	if p.ref != "" {
+		address += "?ref=" + url.QueryEscape(p.ref)
 	}
-	c := &skills.Collector{}
-	folders := []string{top}
+	data, err := s.get(ctx, address, maxIndex)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s is not what it should be: %w", name, err)
+	}
+	return nil
+}
+
+// github reads a folder of a repository.
+func (s Sources) github(ctx context.Context, at string) (*skills.Skill, error) {
+	p, err := parsePlace(at)
+	if err != nil {
+		return nil, err
+	}
+	var c skills.Collector
+	folders := []string{p.folder}
 	for i := 0; i < len(folders); i++ {
 		if i == maxFolders {
 			return nil, fmt.Errorf("there are more than %d folders", maxFolders)
 		}
-		address := fmt.Sprintf("%s/repos/%s/%s/contents/%s", api, url.PathEscape(parts[0]), url.PathEscape(parts[1]),
-			(&url.URL{Path: folders[i]}).EscapedPath())
-		if ref != "" {
-			address += "?ref=" + url.QueryEscape(ref)
-		}
-		data, err := s.get(ctx, address, maxIndex)
-		if err != nil {
+		var contents []content
+		if err := s.contents(ctx, p, folders[i], &contents); err != nil {
 			return nil, err
 		}
-		var contents []content
-		if err := json.Unmarshal(data, &contents); err != nil {
-			return nil, fmt.Errorf("%s is not a folder: %w", place, err)
-		}
 		for _, each := range contents {
-			name := within(each.Path, top)
+			name := within(each.Path, p.folder)
 			switch {
 			case skills.Ignored(path.Base(name)):
 			case each.Type == "dir" && strings.HasPrefix(each.Path, folders[i]):
 				folders = append(folders, each.Path)
 			case each.Type == "file":
-				if err := s.getFile(ctx, c, name, each.DownloadURL, each.Size); err != nil {
+				if err := s.getFile(ctx, &c, name, each.DownloadURL, each.Size); err != nil {
 					return nil, err
 				}
 			default:
@@ -114,5 +153,5 @@ func (s Sources) github(ctx context.Context, place string) (*skills.Collector, e
 			}
 		}
 	}
-	return c, nil
+	return c.Skill("", false)
 }

@@ -1,8 +1,9 @@
 package hub
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -30,39 +31,46 @@ import (
 type Sources struct {
 	Guard  *guard.Guard
 	GitHub string // the API; "" is GitHub's own
+	Token  string // for it; "" is none
 }
 
 // trustedOwners are the owners of repositories whose skills are trusted.
 var trustedOwners = []string{"openai", "anthropics", "huggingface", "nvidia"}
 
-// Fetch fetches the files of a skill, and says how far its source is trusted.
-func (s Sources) Fetch(ctx context.Context, source string) (files *skills.Collector, trust string, err error) {
+// Fetch fetches a skill, and says how far its source is trusted.
+func (s Sources) Fetch(ctx context.Context, source string) (skill *skills.Skill, trust string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	place, which, _ := strings.Cut(source, "#")
 	scheme, rest, _ := strings.Cut(place, ":")
-	trust = skills.Community
 	switch {
 	case strings.HasPrefix(place, "git+"):
-		files, err = s.git(ctx, strings.TrimPrefix(place, "git+"), which)
+		skill, err = s.git(ctx, strings.TrimPrefix(place, "git+"), which)
 	case scheme == "github":
+		skill, err = s.github(ctx, rest)
+	case scheme == "well-known":
+		skill, err = s.wellKnown(ctx, rest, which)
+	case scheme == "http" || scheme == "https":
+		skill, err = s.direct(ctx, place, which)
+	default:
+		skill, err = local(place, which)
+	}
+	return skill, trustIn(source), err
+}
+
+// trustIn is how far a source is trusted.
+func trustIn(source string) string {
+	if rest, ok := strings.CutPrefix(source, "github:"); ok {
 		owner, _, _ := strings.Cut(rest, "/")
 		if slices.Contains(trustedOwners, strings.ToLower(owner)) {
-			trust = skills.Trusted
+			return skills.Trusted
 		}
-		files, err = s.github(ctx, rest)
-	case scheme == "well-known":
-		files, err = s.wellKnown(ctx, rest, which)
-	case scheme == "http" || scheme == "https":
-		files, err = s.direct(ctx, place, which)
-	default:
-		files, err = local(place, which)
 	}
-	return files, trust, err
+	return skills.Community
 }
 
 // local reads a folder or an archive of this machine.
-func local(name, which string) (*skills.Collector, error) {
+func local(name, which string) (*skills.Skill, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -81,39 +89,24 @@ func local(name, which string) (*skills.Collector, error) {
 }
 
 // folder reads the skill in a folder.
-func folder(dir string) (*skills.Collector, error) {
+func folder(dir string) (*skills.Skill, error) {
 	files, closer, err := skills.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer closer()
-	skill, err := skills.ReadFolder(files, ".", false)
-	if errors.Is(err, fs.ErrNotExist) || err != nil && skill == nil && !hasManual(files) {
+	if _, err := fs.Stat(files, skills.Manual); err != nil {
 		return nil, fmt.Errorf("there is no %s in it (%w); #path says where the skill lies", skills.Manual, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	c := &skills.Collector{}
-	for _, name := range skill.Paths() {
-		if err := c.Add(name, 0o644, int64(len(skill.Files[name])), opened(skill.Files[name])); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
-
-func hasManual(files fs.FS) bool {
-	_, err := fs.Stat(files, skills.Manual)
-	return err == nil
+	return skills.ReadFolder(files, ".", false)
 }
 
 func opened(data []byte) func() (io.ReadCloser, error) {
-	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(string(data))), nil }
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 }
 
 // direct reads an archive, or a skill that is one file, from a URL.
-func (s Sources) direct(ctx context.Context, address, which string) (*skills.Collector, error) {
+func (s Sources) direct(ctx context.Context, address, which string) (*skills.Skill, error) {
 	data, err := s.get(ctx, address, maxArchive)
 	if err != nil {
 		return nil, err
@@ -121,21 +114,35 @@ func (s Sources) direct(ctx context.Context, address, which string) (*skills.Col
 	if archived(address) {
 		return unpack(address, data, which)
 	}
-	c := &skills.Collector{}
-	return c, c.Add(skills.Manual, 0o644, int64(len(data)), opened(data))
+	var c skills.Collector
+	if err := c.Add(skills.Manual, 0o644, int64(len(data)), opened(data)); err != nil {
+		return nil, err
+	}
+	return c.Skill("", false)
 }
 
-// get fetches what a URL leads to, past the guard, which judges redirects, too.
+// get fetches what a URL leads to.
 func (s Sources) get(ctx context.Context, address string, most int64) ([]byte, error) {
+	return s.send(ctx, http.MethodGet, address, nil, most)
+}
+
+// send sends a request past the guard, which judges redirects, too. GitHub's API gets the token.
+func (s Sources) send(ctx context.Context, method, address string, body []byte, most int64) ([]byte, error) {
 	u, err := s.Guard.Check(address)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "trajgen-skills")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if s.Token != "" && strings.HasPrefix(address, s.api()+"/") {
+		req.Header.Set("Authorization", "Bearer "+s.Token)
+	}
 	transport := s.Guard.Transport()
 	defer transport.CloseIdleConnections()
 	client := http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
@@ -151,15 +158,18 @@ func (s Sources) get(ctx context.Context, address string, most int64) ([]byte, e
 		return nil, err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: the server says %s", u.Redacted(), answer.Status)
-	}
 	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s has more than %d kB", u.Redacted(), most>>10)
+	switch {
+	case answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated:
+		return nil, fmt.Errorf("%s: the server says %s", u.Redacted(), answer.Status)
+	case err == nil && int64(len(data)) > most:
+		return nil, fmt.Errorf("%s has more than %d kB", u.Redacted(), most>>10)
 	}
 	return data, err
 }
+
+// api is the address of GitHub's API.
+func (s Sources) api() string { return cmp.Or(s.GitHub, "https://api.github.com") }
 
 // getFile fetches a file of a skill.
 func (s Sources) getFile(ctx context.Context, c *skills.Collector, name, address string, size int64) error {
