@@ -152,6 +152,9 @@ func describeGuarantees(g sandbox.Guarantees) string {
 	if g.Snapshots {
 		parts = append(parts, "snapshots")
 	}
+	if !g.FixedFolder {
+		parts = append(parts, "folders not fixed")
+	}
 	return strings.Join(parts, "; ")
 }
 

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run"
-	"trajgen/tools/skills"
 	"trajgen/tools/skills/hub"
 	"trajgen/tools/web/guard"
 )
@@ -98,15 +96,7 @@ func (h *skillsHub) each(std stdio, cmd *cobra.Command, do func(context.Context,
 func (h *skillsHub) install(std stdio) *cobra.Command {
 	return h.fetching(h.each(std, &cobra.Command{
 		Use: "install SOURCE...", Short: "Fetch skills, judge them and install them", Args: cobra.MinimumNArgs(1),
-		Long: `Installs a skill of each source:
-
-  ./folder, ./skill.zip, ./skill.tar.gz         on this machine
-  https://example.org/skill.zip, .../SKILL.md   an archive, or a skill that is one file
-  git+https://example.org/repo.git@tag          a repository
-  github:owner/repo/folder@tag                  a folder of one on GitHub
-  well-known:https://example.org                what a site offers below /.well-known/skills
-
-Where there is more than one skill, #path or #name behind it says which.`,
+		Long:    "Installs a skill of each source:\n\n" + hub.SourcesHelp,
 		Example: "  trajgen skills install ./my-skill\n  trajgen skills install github:anthropics/skills/skills/pdf",
 	}, func(ctx context.Context, opened *hub.Hub, source string) (string, error) {
 		name, e, err := opened.Install(ctx, source, h.options)
@@ -114,20 +104,12 @@ Where there is more than one skill, #path or #name behind it says which.`,
 	}))
 }
 
-const placesHelp = `
-
-  bundled                          those that come along (default, with the hub)
-  ./folder                         folders with skills
-  https://example.org/index.json   {"skills": [{"name": ..., "description": ..., "source": ...}]}
-  well-known:https://example.org   what a site offers below /.well-known/skills
-  github:owner/repo/folder@tag     the folders in one on GitHub`
-
 // offers makes a command that shows a page of what places offer.
 func (h *skillsHub) offers(std stdio, cmd *cobra.Command) *cobra.Command {
 	var from []string
 	var asJSON bool
 	page, size := 1, 20
-	cmd.Long += placesHelp
+	cmd.Long += "\n\n" + hub.PlacesHelp
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		opened, err := h.open()
 		if err != nil {
@@ -172,11 +154,7 @@ func (h *skillsHub) publish(std stdio) *cobra.Command {
 	var to string
 	cmd := h.each(std, &cobra.Command{
 		Use: "publish FOLDER... --to PLACE", Short: "Judge skills of your own and give them to others", Args: cobra.MinimumNArgs(1),
-		Long: `Judges a skill by the letter of the standard, lets the guard look through it, and puts it where others find it:
-
-  skill.zip                      an archive
-  ./folder                       a folder of skills, with an index.json: as a site has it below /.well-known/skills
-  github:owner/repo/folder@main  a pull request, with the token of GITHUB_TOKEN, which may write to the repository`,
+		Long: "Judges a skill by the letter of the standard, lets the guard look through it, and puts it where others find it:\n\n" + hub.PublishHelp,
 	}, func(ctx context.Context, opened *hub.Hub, folder string) (string, error) {
 		at, err := opened.Sources.Publish(ctx, folder, to, h.options.Force)
 		return folder + ": published at " + at, err
@@ -186,8 +164,8 @@ func (h *skillsHub) publish(std stdio) *cobra.Command {
 	return h.judging(h.asking(cmd))
 }
 
-// shown makes a command that shows the state of the hub.
-func (h *skillsHub) shown(std stdio, cmd *cobra.Command, show func([]hub.State) error) *cobra.Command {
+// shown makes a command that prints lines about each installed skill, and fails as judge says.
+func (h *skillsHub) shown(std stdio, cmd *cobra.Command, lines func(hub.State) string, judge func([]hub.State) error) *cobra.Command {
 	var asJSON bool
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -196,55 +174,50 @@ func (h *skillsHub) shown(std stdio, cmd *cobra.Command, show func([]hub.State) 
 			return err
 		}
 		states, err := opened.States()
-		if err == nil && asJSON {
-			err = writeJSON(std.out, states)
+		if err != nil {
+			return err
 		}
-		if err != nil || asJSON {
-			return errors.Join(err, hub.Usable(states))
+		if asJSON {
+			return errors.Join(writeJSON(std.out, states), hub.Usable(states))
 		}
-		return show(states)
+		for _, s := range states {
+			fmt.Fprint(std.out, lines(s))
+		}
+		return judge(states)
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
 }
 
 func (h *skillsHub) list(std stdio) *cobra.Command {
-	return h.shown(std, &cobra.Command{Use: "list", Short: "List the installed skills"}, func(states []hub.State) error {
-		for _, s := range states {
-			fmt.Fprintf(std.out, "%-24s  %-10s %-10s %s\n", s.Name, s.Verdict, s.Trust, s.Source)
-		}
-		return nil
-	})
+	return h.shown(std, &cobra.Command{Use: "list", Short: "List the installed skills"}, func(s hub.State) string {
+		return fmt.Sprintf("%-24s  %-10s %-10s %s\n", s.Name, s.Verdict, s.Trust, s.Source)
+	}, func([]hub.State) error { return nil })
 }
 
 func (h *skillsHub) check(std stdio) *cobra.Command {
 	return h.shown(std, &cobra.Command{
-		Use: "check", Short: "Compare the installed skills with the lock", Long: "Says which installed skills runs do not use: their files are not those of the lock. The exit code is 1 then.",
-	}, func(states []hub.State) error {
-		for _, s := range states {
-			if s.Problem != "" {
-				fmt.Fprintf(std.out, "%s: %s\n", s.Name, s.Problem)
-			}
+		Use: "check", Short: "Compare the installed skills with the lock",
+		Long: "Says which installed skills runs do not use: their files are not those of the lock. The exit code is 1 then.",
+	}, func(s hub.State) string {
+		if s.Problem == "" {
+			return ""
 		}
-		return hub.Usable(states)
-	})
+		return s.Name + ": " + s.Problem + "\n"
+	}, hub.Usable)
 }
 
 func (h *skillsHub) audit(std stdio) *cobra.Command {
 	return h.shown(std, &cobra.Command{
-		Use: "audit", Short: "Let the guard judge the installed skills again", Long: "Judges the installed skills by the guard of this version, and shows what it finds. The exit code is 1 if one is dangerous.",
-	}, func(states []hub.State) error {
-		for _, s := range states {
-			fmt.Fprintf(std.out, "%s: %s\n", s.Name, s.Report.Verdict)
-			for _, f := range s.Report.Findings {
-				fmt.Fprintf(std.out, "  %s\n", f)
-			}
+		Use: "audit", Short: "Let the guard judge the installed skills again",
+		Long: "Judges the installed skills by the guard of this version, and shows what it finds. The exit code is 1 if one is dangerous.",
+	}, func(s hub.State) string {
+		text := s.Name + ": " + s.Report.Verdict + "\n"
+		for _, f := range s.Report.Findings {
+			text += "  " + f.String() + "\n"
 		}
-		if slices.ContainsFunc(states, func(s hub.State) bool { return s.Report.Verdict == skills.Dangerous }) {
-			return errors.New("an installed skill is dangerous: remove it")
-		}
-		return nil
-	})
+		return text
+	}, hub.Harmless)
 }
 
 func (h *skillsHub) remove(std stdio) *cobra.Command {

@@ -190,3 +190,27 @@ func TestSkillsBesideASetup(t *testing.T) {
 		t.Errorf("modes %v, %d sandboxes are forks", modes, forked)
 	}
 }
+
+// TestSkillsChanged holds that an agent cannot change the run's skills, or that the row says that it did.
+func TestSkillsChanged(t *testing.T) {
+	dir := t.TempDir()
+	dataset := filepath.Join(dir, "tasks.jsonl")
+	task := `{"id":"a","prompt":"x","verify":{"exact":"done"},"gold":[{"tool_calls":[{"name":"terminal","arguments":{"command":` +
+		`"for f in /skills/shelf-labels/SKILL.md ~/skills/shelf-labels/SKILL.md; do chmod u+w $f; echo worse >> $f; done; true"}}]},{"content":"done"}]}`
+	if err := os.WriteFile(dataset, []byte(task), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for backend, want := range map[string][]string{"native": nil, "local": {"shelf-labels SKILL.md"}} {
+		out := filepath.Join(dir, backend)
+		succeed(t, "run", "--dataset", dataset, "--skills", "bundled", "--sandbox", backend, "--policy", "oracle", "--quiet", "--out", out)
+		var got []string
+		for _, e := range episodes(t, out)[0].Skills.Events {
+			if e.Kind == episode.SkillChanged {
+				got = append(got, e.Skill+" "+e.File)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: changed %q, want %q", backend, got, want)
+		}
+	}
+}

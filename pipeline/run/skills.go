@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"trajgen/pipeline/episode"
@@ -28,12 +29,12 @@ func OpenSkills(settings skills.Settings, warn func(string)) (_ *skills.Set, err
 		if dir == skills.HubDir {
 			dir = SkillsHub()
 		}
-		files, closer, err := skills.OpenFolder(dir)
+		root, err := os.OpenRoot(dir)
 		if err != nil {
 			return nil, fmt.Errorf("skills: %w", err)
 		}
-		defer closer()
-		source := skills.Source{Name: dir, Files: files, Trust: skills.Trusted}
+		defer root.Close()
+		source := skills.Source{Name: dir, Files: root.FS(), Trust: skills.Trusted}
 		lock, err := (&hub.Hub{Dir: dir}).Lock()
 		if err != nil {
 			return nil, fmt.Errorf("skills: %w", err)
@@ -61,13 +62,7 @@ func (e *Experiment) openSkills(context.Context) (err error) {
 func (e *Experiment) skillsOf(task *episode.Task, ep *episode.Episode) rollout.Skills {
 	root := ep.Key
 	root.Path = "" // a subagent has what its root has
-	return skillsView(e.skills, skills.ViewConfig{
-		Rand: root.Rand("skills"), Guarantees: e.Backend.Guarantees(), Env: task.Env,
-	})
-}
-
-func skillsView(set *skills.Set, config skills.ViewConfig) rollout.Skills {
-	view := set.View(config)
+	view := e.skills.View(skills.ViewConfig{Rand: root.Rand("skills"), Guarantees: e.Backend.Guarantees(), Env: task.Env})
 	if view == nil { // a nil view would make a non-nil interface
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -133,15 +132,6 @@ func ReadFolder(fsys fs.FS, folder string, strict bool) (*Skill, error) {
 		return nil, err
 	}
 	return c.Skill(path.Base(folder), strict)
-}
-
-// OpenFolder opens a folder of this machine for reading. What is read through it lies within.
-func OpenFolder(dir string) (fs.FS, func() error, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	return root.FS(), root.Close, nil
 }
 
 // Find lists the skills below a folder: those in it, and those in folders in it, which are categories.

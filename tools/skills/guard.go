@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -92,7 +91,7 @@ var severities = []Severity{Critical, High, Medium, Low}
 func scanFile(name string, data []byte) (found []Finding) {
 	text := strings.ToValidUTF8(string(data), "\uFFFD")
 	prose := slices.Contains([]string{".md", ".txt", ".rst", ".html", ""}, strings.ToLower(path.Ext(name)))
-	if r, ok := threats.Invisible(strings.TrimPrefix(text, "\uFEFF")); ok && isText(data) {
+	if r, ok := threats.Invisible(strings.TrimPrefix(text, "\uFEFF")); ok && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		found = append(found, Finding{"injection", "invisible_character", High, name, fmt.Sprintf("%U", r), ""})
 	}
 	for _, reading := range readings(text) {
@@ -214,5 +213,5 @@ func Families() map[string]int {
 	for _, rule := range rules.byID {
 		count[rule.family]++
 	}
-	return maps.Clone(count)
+	return count
 }

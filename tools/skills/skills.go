@@ -2,12 +2,10 @@
 package skills
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"trajgen/pipeline/episode"
 )
@@ -36,16 +34,6 @@ type Skill struct {
 // Digest identifies the files.
 func (s *Skill) Digest() string { return s.digest }
 
-// sum makes the digest, once: each episode has it in its events.
-func (s *Skill) sum() string {
-	sum := sha256.New()
-	for _, path := range s.Paths() {
-		fmt.Fprintf(sum, "%d %s %d\n", len(path), path, len(s.Files[path]))
-		sum.Write(s.Files[path])
-	}
-	return fmt.Sprintf("sha256:%x", sum.Sum(nil))
-}
-
 // FileDigest identifies one file.
 func (s *Skill) FileDigest(path string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(s.Files[path]))
@@ -60,11 +48,6 @@ func (s *Skill) Size() (n int) {
 		n += len(data)
 	}
 	return n
-}
-
-// Supported says whether the skill is for the sandboxes' system.
-func (s *Skill) Supported() bool {
-	return len(s.Platforms) == 0 || slices.Contains(s.Platforms, "linux")
 }
 
 // With returns a copy that has other data in a file, or lacks it if data is nil. Its front matter is read again, strictly.
@@ -92,11 +75,11 @@ func New(folder string, files episode.Files, strict bool) (*Skill, error) {
 		return nil, err
 	}
 	s.Files = files
-	s.digest = s.sum()
+	sum := sha256.New() // once: each episode has the digest in its events
+	for _, path := range s.Paths() {
+		fmt.Fprintf(sum, "%d %s %d\n", len(path), path, len(s.Files[path]))
+		sum.Write(s.Files[path])
+	}
+	s.digest = fmt.Sprintf("sha256:%x", sum.Sum(nil))
 	return s, nil
-}
-
-// isText says whether data can be shown as text.
-func isText(data []byte) bool {
-	return bytes.IndexByte(data, 0) < 0 && strings.ToValidUTF8(string(data), "") == string(data)
 }

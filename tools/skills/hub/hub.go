@@ -169,6 +169,14 @@ func Usable(states []State) error {
 	return nil
 }
 
+// Harmless fails where the guard calls an installed skill dangerous.
+func Harmless(states []State) error {
+	if slices.ContainsFunc(states, func(s State) bool { return s.Report.Verdict == skills.Dangerous }) {
+		return errors.New("an installed skill is dangerous: remove it")
+	}
+	return nil
+}
+
 // States looks at every installed skill, and at folders that are not installed.
 func (h *Hub) States() ([]State, error) {
 	states := []State{}
@@ -176,17 +184,17 @@ func (h *Hub) States() ([]State, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, closer, err := skills.OpenFolder(h.Dir)
+	root, err := os.OpenRoot(h.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return states, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer closer()
+	defer root.Close()
 	for _, name := range slices.Sorted(maps.Keys(lock.Skills)) {
 		s := State{Name: name, Entry: lock.Skills[name]}
-		skill, err := skills.ReadFolder(files, name, false)
+		skill, err := skills.ReadFolder(root.FS(), name, false)
 		if err == nil {
 			s.Report = skills.Scan(skill)
 			err = lock.Check(skill)
@@ -196,7 +204,7 @@ func (h *Hub) States() ([]State, error) {
 		}
 		states = append(states, s)
 	}
-	entries, err := fs.ReadDir(files, ".")
+	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, entry := range entries {
 		if _, locked := lock.Skills[entry.Name()]; entry.IsDir() && !locked && entry.Name() != quarantine {
 			states = append(states, State{Name: entry.Name(), Problem: "it is not in " + lockName})

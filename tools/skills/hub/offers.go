@@ -36,12 +36,6 @@ const (
 
 // offers lists the skills of places, by name and then by trust, each source once. What those places offer that cannot be asked
 // is missing; the error names them.
-//
-//	bundled                          those that come along
-//	./folder                         folders with skills, such as a hub
-//	https://example.org/index.json   {"skills": [{"name": ..., "description": ..., "source": ...}]}
-//	well-known:https://example.org   what a site offers
-//	github:owner/repo/folder@tag     the folders in one on GitHub
 func (s Sources) offers(ctx context.Context, places []string) ([]Offer, error) {
 	ctx, cancel := context.WithTimeout(ctx, offersTime)
 	defer cancel()
@@ -64,6 +58,13 @@ func (s Sources) offers(ctx context.Context, places []string) ([]Offer, error) {
 	})
 	return slices.CompactFunc(all, func(a, b Offer) bool { return a.Name == b.Name && a.Source == b.Source }), errors.Join(errs...)
 }
+
+// PlacesHelp says which places have skills.
+const PlacesHelp = `  bundled                          those that come along (default, with the hub)
+  ./folder                         folders with skills
+  https://example.org/index.json   {"skills": [{"name": ..., "description": ..., "source": ...}]}
+  well-known:https://example.org   what a site offers below /.well-known/skills
+  github:owner/repo/folder@tag     the folders in one on GitHub`
 
 // Offers lists the skills of places that have all words of a query in their name or description. Without places they are those
 // that come along and the installed ones.
@@ -96,12 +97,12 @@ func (s Sources) offersOf(ctx context.Context, place string) ([]Offer, error) {
 		offers, err := s.index(ctx, place)
 		return offers.offers(nil), err
 	}
-	files, closer, err := skills.OpenFolder(place)
+	root, err := os.OpenRoot(place)
 	if err != nil {
 		return nil, err
 	}
-	defer closer()
-	return in(files, func(folder string) string { return filepath.Join(place, folder) }, skills.Community)
+	defer root.Close()
+	return in(root.FS(), func(folder string) string { return filepath.Join(place, folder) }, skills.Community)
 }
 
 // offers are those of an index. source gives the source of a skill that names none.

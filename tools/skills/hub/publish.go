@@ -17,22 +17,23 @@ import (
 	"trajgen/tools/skills"
 )
 
+// PublishHelp says where skills are published.
+const PublishHelp = `  skill.zip                      an archive
+  ./folder                       a folder of skills, with an index.json: as a site has it below /.well-known/skills
+  github:owner/repo/folder@main  a pull request, with the token of GITHUB_TOKEN, which may write to the repository`
+
 // Publish judges the skill in a folder, as strictly as the standard is written, and gives it to others. It returns where it is now.
-//
-//	skill.zip                     an archive
-//	./folder                      a folder of skills, with the index.json that a site has below /.well-known/skills
-//	github:owner/repo/folder@ref  a pull request that adds it to a repository which the token may write to
 func (s Sources) Publish(ctx context.Context, dir, to string, force bool) (at string, err error) {
-	files, closer, err := skills.OpenFolder(dir)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err
 	}
-	defer closer()
+	defer root.Close()
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
-	skill, err := skills.ReadFolder(files, ".", false)
+	skill, err := skills.ReadFolder(root.FS(), ".", false)
 	if err == nil {
 		skill, err = skills.New(filepath.Base(absolute), skill.Files, true)
 	}

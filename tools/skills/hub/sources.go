@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path"
@@ -19,15 +18,16 @@ import (
 	"trajgen/tools/web/guard"
 )
 
-// Sources are where skills come from:
-//
-//	./folder, ./skill.zip, ./skill.tar.gz           on this machine
-//	https://example.org/skill.zip, .../SKILL.md     an archive, or a skill that is one file
-//	git+https://example.org/repo.git@tag            a repository
-//	github:owner/repo/folder@tag                    a folder of one on GitHub
-//	well-known:https://example.org                  what a site offers below /.well-known/skills
-//
-// Where there is more than one skill, #path or #name says which.
+// SourcesHelp says where skills come from.
+const SourcesHelp = `  ./folder, ./skill.zip, ./skill.tar.gz         on this machine
+  https://example.org/skill.zip, .../SKILL.md   an archive, or a skill that is one file
+  git+https://example.org/repo.git@tag          a repository
+  github:owner/repo/folder@tag                  a folder of one on GitHub
+  well-known:https://example.org                what a site offers below /.well-known/skills
+
+Where there is more than one skill, #path or #name behind it says which.`
+
+// Sources are where skills come from, and where they are published.
 type Sources struct {
 	Guard  *guard.Guard
 	GitHub string // the API; "" is GitHub's own
@@ -37,7 +37,7 @@ type Sources struct {
 // trustedOwners are the owners of repositories whose skills are trusted.
 var trustedOwners = []string{"openai", "anthropics", "huggingface", "nvidia"}
 
-// Fetch fetches a skill, and says how far its source is trusted.
+// Fetch fetches a skill of a source, see SourcesHelp, and says how far its source is trusted.
 func (s Sources) Fetch(ctx context.Context, source string) (skill *skills.Skill, trust string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -90,15 +90,15 @@ func local(name, which string) (*skills.Skill, error) {
 
 // folder reads the skill in a folder.
 func folder(dir string) (*skills.Skill, error) {
-	files, closer, err := skills.OpenFolder(dir)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer closer()
-	if _, err := fs.Stat(files, skills.Manual); err != nil {
+	defer root.Close()
+	if _, err := root.Stat(skills.Manual); err != nil {
 		return nil, fmt.Errorf("there is no %s in it (%w); #path says where the skill lies", skills.Manual, err)
 	}
-	return skills.ReadFolder(files, ".", false)
+	return skills.ReadFolder(root.FS(), ".", false)
 }
 
 func opened(data []byte) func() (io.ReadCloser, error) {
