@@ -101,7 +101,9 @@ func (d *desk) close() error {
 }
 
 // openSandbox opens a sandbox with the workspace in it, like those of the run file when there is one.
-func (o callOptions) openSandbox(ctx context.Context, box *toolbox, id string, readOnly *sandbox.Folder) (sandbox.Sandbox, error) {
+func (o callOptions) openSandbox(
+	ctx context.Context, box *toolbox, id string, readOnly *sandbox.Folder,
+) (sandbox.Sandbox, error) {
 	folder, err := readWorkspace(o.workspace)
 	if err != nil {
 		return nil, usage(err)

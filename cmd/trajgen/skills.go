@@ -32,7 +32,8 @@ until the guard has looked through it; lock.json says what was installed, with i
 done. A run uses no skill of a hub whose files are not those of the lock. The guard finds what others have tried, and no more
 than that: the sandbox is what protects you.`,
 	}
-	group(cmd, h.search(std), h.browse(std), h.install(std), h.list(std), h.check(std), h.audit(std), h.remove(std), h.update(std), h.publish(std))
+	group(cmd, h.search(std), h.browse(std), h.install(std), h.list(std), h.check(std), h.audit(std), h.remove(std), h.update(std),
+		h.publish(std))
 	for _, sub := range cmd.Commands() {
 		sub.Flags().StringVar(&h.dir, "hub", "", "folder of the hub (default: in trajgen's state directory)")
 	}
@@ -43,7 +44,7 @@ than that: the sandbox is what protects you.`,
 func (h *skillsHub) asking(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&h.private, "private", nil, "hosts outside of the public web that may be asked: names, addresses or ranges")
-	flags.StringVar(&h.api, "github-api", "", "address of GitHub's API (default https://api.github.com); it gets the token of GITHUB_TOKEN")
+	flags.StringVar(&h.api, "github-api", "", "address of GitHub's API, which gets the token of GITHUB_TOKEN (default https://api.github.com)")
 	return cmd
 }
 
@@ -69,7 +70,9 @@ func (h *skillsHub) open() (*hub.Hub, error) {
 }
 
 // each makes a command that does something with each of its arguments, and prints what became of it.
-func (h *skillsHub) each(std stdio, cmd *cobra.Command, do func(context.Context, *hub.Hub, string) (string, error)) *cobra.Command {
+func (h *skillsHub) each(
+	std stdio, cmd *cobra.Command, do func(context.Context, *hub.Hub, string) (string, error),
+) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		opened, err := h.open()
 		if err != nil {
@@ -146,7 +149,8 @@ func (h *skillsHub) search(std stdio) *cobra.Command {
 
 func (h *skillsHub) browse(std stdio) *cobra.Command {
 	return h.offers(std, &cobra.Command{
-		Use: "browse", Short: "List the skills that there are, a page at a time", Args: cobra.NoArgs, Long: "Lists the skills of these places:",
+		Use: "browse", Short: "List the skills that there are, a page at a time", Args: cobra.NoArgs,
+		Long: "Lists the skills of these places:",
 	})
 }
 
@@ -154,7 +158,7 @@ func (h *skillsHub) publish(std stdio) *cobra.Command {
 	var to string
 	cmd := h.each(std, &cobra.Command{
 		Use: "publish FOLDER... --to PLACE", Short: "Judge skills of your own and give them to others", Args: cobra.MinimumNArgs(1),
-		Long: "Judges a skill by the letter of the standard, lets the guard look through it, and puts it where others find it:\n\n" + hub.PublishHelp,
+		Long: "Judges a skill by the letter of the standard and by the guard, and puts it where others find it:\n\n" + hub.PublishHelp,
 	}, func(ctx context.Context, opened *hub.Hub, folder string) (string, error) {
 		at, err := opened.Sources.Publish(ctx, folder, to, h.options.Force)
 		return folder + ": published at " + at, err
@@ -165,7 +169,9 @@ func (h *skillsHub) publish(std stdio) *cobra.Command {
 }
 
 // shown makes a command that prints lines about each installed skill, and fails as judge says.
-func (h *skillsHub) shown(std stdio, cmd *cobra.Command, lines func(hub.State) string, judge func([]hub.State) error) *cobra.Command {
+func (h *skillsHub) shown(
+	std stdio, cmd *cobra.Command, lines func(hub.State) string, judge func([]hub.State) error,
+) *cobra.Command {
 	var asJSON bool
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(*cobra.Command, []string) error {

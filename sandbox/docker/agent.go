@@ -26,8 +26,8 @@ const (
 	agentPath = agentDir + "/agent"
 )
 
-// agents are the volumes that hold agents, one for each architecture, and read-only folders, by their digests. They belong to this backend: another runner may be
-// another version of this program.
+// agents are the volumes that hold agents, one for each architecture, and read-only folders, by their digests. They belong to
+// this backend: another runner may be another version of this program.
 type agents struct {
 	backend *backend
 

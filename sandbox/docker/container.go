@@ -128,7 +128,8 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 		}
 		return err
 	}
-	inner := sandbox.Spec{ID: spec.ID, Workdir: workdir, Network: spec.Network, Limits: spec.Limits, Env: map[string]string{}, ReadOnly: spec.ReadOnly.Mounted()}
+	inner := sandbox.Spec{ID: spec.ID, Workdir: workdir, Network: spec.Network, Limits: spec.Limits, Env: map[string]string{}}
+	inner.ReadOnly = spec.ReadOnly.Mounted()
 	for _, env := range []map[string]string{x.image.env, spec.Env} {
 		for name, value := range env {
 			if sandbox.IsVariable(name) {

@@ -97,7 +97,10 @@ func startBroker(opts options, ids *userIDs) (*brokerClient, error) {
 		errors.Close()
 		return nil, fmt.Errorf("start the broker: %w", err)
 	}
-	c := &brokerClient{process: process, stderr: sandbox.NewCapture(8<<10, 8<<10), ended: make(chan struct{}), waiting: map[int64]chan brokerAnswer{}, folders: map[string]bool{}}
+	c := &brokerClient{
+		process: process, stderr: sandbox.NewCapture(8<<10, 8<<10), ended: make(chan struct{}),
+		waiting: map[int64]chan brokerAnswer{}, folders: map[string]bool{},
+	}
 	go func() {
 		_, _ = io.Copy(c.stderr, errors)
 		errors.Close()

@@ -118,24 +118,26 @@ func openLandlock(opts options, why error) (sandbox.Backend, error) {
 }
 
 // landlockProbe prints each way out that should be closed and is not.
-const landlockProbe = `for f in /.probe /usr/.probe /tmp/.probe /etc/.probe /var/tmp/.probe "$1/.probe"; do (: > $f) 2>/dev/null && echo "writes $f"; done
+const landlockProbe = `for f in /.probe /usr/.probe /tmp/.probe /etc/.probe /var/tmp/.probe "$1/.probe" "$2/.probe"; do (: > $f) 2>/dev/null && echo "writes $f"; done
 for f in "$1"/*.json /etc/shadow /root/.profile /proc/1/environ; do (: < "$f") 2>/dev/null && echo "reads $f"; done
 while read -r name value; do case $name in Seccomp:|NoNewPrivs:|CapEff:) echo "$name $value";; esac; done < /proc/self/status
-echo files; ulimit -Hn`
+[ -e "$2/file" ] && echo folder; echo files; ulimit -Hn`
 
 func (l *landlock) selfTest() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	sb, err := l.Open(ctx, sandbox.Spec{ID: "self-test", Limits: sandbox.Limits{Files: 300}})
+	folder := sandbox.NewFolder("folder", sandbox.FileWrite{Path: "file"})
+	sb, err := l.Open(ctx, sandbox.Spec{ID: "self-test", Limits: sandbox.Limits{Files: 300}, ReadOnly: folder})
 	if err != nil {
 		return err
 	}
-	result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"/bin/sh", "-c", landlockProbe, "sh", l.state.Dir}}, sandbox.RunOptions{})
+	args := []string{"/bin/sh", "-c", landlockProbe, "sh", l.state.Dir, sb.Layout().ReadOnly}
+	result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: args}, sandbox.RunOptions{})
 	if err = errors.Join(err, sb.Close()); err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
 	text := string(result.Stdout.Bytes())
-	for _, must := range []string{"Seccomp: 2", "NoNewPrivs: 1", "CapEff: 0000000000000000"} {
+	for _, must := range []string{"Seccomp: 2", "NoNewPrivs: 1", "CapEff: 0000000000000000", "folder"} {
 		if !strings.Contains(text, must) {
 			return fmt.Errorf("self-test: the sandbox is not closed: no %q in %q, %q", must, text, result.Stderr.Bytes())
 		}

@@ -42,7 +42,8 @@ func (p *plan) key() string {
 	if folder != "" {
 		folder += " " + p.spec.ReadOnly.Digest
 	}
-	return fmt.Sprintf("%q %q %q %q %+v %q", p.image, p.layout.Workdir, p.spec.Network, strings.Join(p.spec.Allow, " "), p.spec.Limits, folder)
+	allow := strings.Join(p.spec.Allow, " ")
+	return fmt.Sprintf("%q %q %q %q %+v %q", p.image, p.layout.Workdir, p.spec.Network, allow, p.spec.Limits, folder)
 }
 
 // take returns a ready sandbox, or nil, and starts to refill the pool.

@@ -37,9 +37,12 @@ var folderCases = []testCase{
 
 // folderAttempts change the folder at $1, or put another one in its place. Each exits 0 when it worked.
 var folderAttempts = []string{
-	`echo x > "$1/a/manual"`, `touch "$1/new"`, `mkdir "$1/new"`, `ln -s /tmp "$1/new"`, `rm "$1/a/manual"`, `rm -rf "$1/a"`, `mv "$1/a" "$1/b"`,
-	`mv "$1/a" /tmp/taken`, `mv "$1" "$1.old"`, `mv "$1" /tmp/taken`, `rmdir "$1"`, `rm -rf "$1"`, `chmod 777 "$1/a/manual" && echo x > "$1/a/manual"`,
-	`mount -o remount,rw "$1"`, `mount -o remount,bind,rw "$1"`, `umount "$1"`, `umount -l "$1"`, `mount --bind /tmp "$1"`, `mount -t tmpfs x "$1"`,
+	`echo x > "$1/a/manual"`, `touch "$1/new"`, `mkdir "$1/new"`, `ln -s /tmp "$1/new"`, `rm "$1/a/manual"`,
+	`rm -rf "$1/a"`, `mv "$1/a" "$1/b"`,
+	`mv "$1/a" /tmp/taken`, `mv "$1" "$1.old"`, `mv "$1" /tmp/taken`, `rmdir "$1"`, `rm -rf "$1"`,
+	`chmod 777 "$1/a/manual" && echo x > "$1/a/manual"`,
+	`mount -o remount,rw "$1"`, `mount -o remount,bind,rw "$1"`, `umount "$1"`, `umount -l "$1"`,
+	`mount --bind /tmp "$1"`, `mount -t tmpfs x "$1"`,
 	`unshare -m sh -c 'mount -t tmpfs x "$1"' sh "$1"`,
 }
 

@@ -34,7 +34,8 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	})
 	t.Setenv("SANDBOXTEST_SECRET", secret)
 	level := backend.Guarantees().Level
-	cases := slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases, folderCases, isolationCases, networkCases, hostileCases, stockCases)
+	cases := slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases,
+		folderCases, isolationCases, networkCases, hostileCases, stockCases)
 	for name := range caps.Lacks {
 		if !slices.ContainsFunc(cases, func(c testCase) bool { return c.name == name }) {
 			t.Errorf("there is no case %q to leave out", name)

@@ -310,7 +310,8 @@ func (v *View) Changed(turn int, paths []string) (events []episode.SkillEvent) {
 		dir, file, _ := strings.Cut(name, "/")
 		s := v.in(dir)
 		events = append(events, episode.SkillEvent{
-			Turn: turn, Kind: episode.SkillChanged, Skill: s.Name, File: file, Digest: s.FileDigest(file), Bytes: int64(len(s.Files[file])),
+			Turn: turn, Kind: episode.SkillChanged, Skill: s.Name, File: file,
+			Digest: s.FileDigest(file), Bytes: int64(len(s.Files[file])),
 		})
 	}
 	return events

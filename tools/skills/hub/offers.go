@@ -54,7 +54,8 @@ func (s Sources) offers(ctx context.Context, places []string) ([]Offer, error) {
 	all := slices.Concat(found...)
 	order := []string{skills.Builtin, skills.Trusted, skills.Community}
 	slices.SortFunc(all, func(a, b Offer) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(slices.Index(order, a.Trust), slices.Index(order, b.Trust)), cmp.Compare(a.Source, b.Source))
+		trust := cmp.Compare(slices.Index(order, a.Trust), slices.Index(order, b.Trust))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), trust, cmp.Compare(a.Source, b.Source))
 	})
 	return slices.CompactFunc(all, func(a, b Offer) bool { return a.Name == b.Name && a.Source == b.Source }), errors.Join(errs...)
 }

@@ -22,7 +22,7 @@ const PublishHelp = `  skill.zip                      an archive
   ./folder                       a folder of skills, with an index.json: as a site has it below /.well-known/skills
   github:owner/repo/folder@main  a pull request, with the token of GITHUB_TOKEN, which may write to the repository`
 
-// Publish judges the skill in a folder, as strictly as the standard is written, and gives it to others. It returns where it is now.
+// Publish judges the skill in a folder, as strictly as the standard is written, and gives it to others. It returns where that is.
 func (s Sources) Publish(ctx context.Context, dir, to string, force bool) (at string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -122,7 +122,8 @@ func offer(skill *skills.Skill, to string) error {
 func lay(root *os.Root, dir string, skill *skills.Skill) error {
 	for _, name := range skill.Paths() {
 		at := path.Join(dir, name)
-		if err := errors.Join(root.MkdirAll(path.Dir(at), 0o755), root.WriteFile(at, skill.Files[name], modeOf(skill, name))); err != nil {
+		err := root.MkdirAll(path.Dir(at), 0o755)
+		if err = errors.Join(err, root.WriteFile(at, skill.Files[name], modeOf(skill, name))); err != nil {
 			return err
 		}
 	}
@@ -177,7 +178,8 @@ func (s Sources) propose(ctx context.Context, skill *skills.Skill, to string) (s
 	for _, name := range skill.Paths() {
 		blob := call(http.MethodPost, "/git/blobs", map[string]any{"content": []byte(skill.Files[name]), "encoding": "base64"})
 		entries = append(entries, map[string]any{
-			"path": path.Join(p.folder, skill.Name, name), "type": "blob", "mode": fmt.Sprintf("100%o", modeOf(skill, name)), "sha": blob.SHA,
+			"path": path.Join(p.folder, skill.Name, name), "sha": blob.SHA,
+			"type": "blob", "mode": fmt.Sprintf("100%o", modeOf(skill, name)),
 		})
 	}
 	title := "Add the skill " + skill.Name
