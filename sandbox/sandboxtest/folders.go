@@ -58,7 +58,9 @@ func (k *kit) holds(sb sandbox.Sandbox, f *sandbox.Folder) {
 		k.differs(sb, f, "a/manual", "a/scripts/run")
 		return
 	}
-	equal(k, "its place", at, "/"+f.Name)
+	if k.backend.Guarantees().Isolation["files"] == "own" {
+		equal(k, "its place", at, "/"+f.Name)
+	}
 	for _, script := range folderAttempts {
 		if r := k.runIn(sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script, "sh", at}}, 20*time.Second); r.Exit.Code == 0 {
 			k.Errorf("%s worked", script)
