@@ -50,8 +50,8 @@ func fill(v reflect.Value) {
 		v.SetFloat(0.25)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1 << 30)
-	case reflect.Uint16:
-		v.SetUint(1 << 15)
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		v.SetUint(1 << (v.Type().Bits() - 1))
 	case reflect.Interface: // a stream, or a snapshot
 	default:
 		panic("cannot fill a " + v.Type().String())

@@ -95,7 +95,11 @@ func (s *ScriptedSandbox) Lose() { _ = s.Close() }
 
 // Layout is that of the native backend.
 func (s *ScriptedSandbox) Layout() sandbox.Layout {
-	return sandbox.Layout{Workdir: "/workspace", Home: "/root", Tmp: "/tmp", Tests: "/tests"}
+	layout := sandbox.Layout{Workdir: "/workspace", Home: "/root", Tmp: "/tmp", Tests: "/tests"}
+	if f := s.Spec.ReadOnly; f != nil {
+		layout.ReadOnly = "/" + f.Name
+	}
+	return layout
 }
 
 // Files are in memory.
