@@ -192,7 +192,11 @@ func (a *attempt) end() {
 		a.kit.session.Close()
 	}
 	if a.kit.skills != nil {
-		a.ep.Skills = a.kit.skills.Trace(a.ep.Calls, a.sandbox.changed())
+		var changed []string
+		if !a.guest { // else it is the host's to say
+			changed = a.sandbox.changed()
+		}
+		a.ep.Skills = a.kit.skills.Trace(a.ep.Calls, changed)
 	}
 	if a.guest {
 		a.ep.Sandbox = a.sandbox.described()

@@ -71,7 +71,11 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	}
 	if from != nil {
 		// The service's snapshot includes all files.
-		if err := sb.Files().Remove(ctx, sb.Layout().Tests); err != nil {
+		wrong := []string{sb.Layout().Tests}
+		if from.folder != "" && from.folder != sb.Layout().ReadOnly {
+			wrong = append(wrong, from.folder)
+		}
+		if err := sb.Files().Remove(ctx, wrong...); err != nil {
 			return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, errors.Join(err, sb.Close()))
 		}
 	}

@@ -30,7 +30,7 @@ func (s *sealable) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot of sandbox %s: %w", s.id, err)
 	}
-	return &snapshot{backend: s.backend, seal: seal, workdir: s.Layout().Workdir}, nil
+	return &snapshot{backend: s.backend, seal: seal, workdir: s.Layout().Workdir, folder: s.Layout().ReadOnly}, nil
 }
 
 // snapshot is a sealed state of a sandbox.
@@ -38,6 +38,7 @@ type snapshot struct {
 	backend *backend
 	seal    Seal
 	workdir string
+	folder  string // the read-only one
 
 	closing sync.Once
 	err     error
