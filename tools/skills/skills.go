@@ -50,6 +50,11 @@ func (s *Skill) Size() (n int) {
 	return n
 }
 
+// Supported says whether the skill is for the sandboxes' system.
+func (s *Skill) Supported() bool {
+	return len(s.Platforms) == 0 || slices.Contains(s.Platforms, "linux")
+}
+
 // With returns a copy that has other data in a file, or lacks it if data is nil. Its front matter is read again, strictly.
 func (s *Skill) With(path string, data []byte) (*Skill, error) {
 	files := maps.Clone(s.Files)

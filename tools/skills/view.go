@@ -99,8 +99,7 @@ func (v *View) Begin(toolsets []string) string {
 	has := func(name string) bool { return slices.Contains(toolsets, name) }
 	for _, s := range v.set.skills {
 		lacks := slices.ContainsFunc(s.Requires, func(name string) bool { return !has(name) })
-		runs := len(s.Platforms) == 0 || slices.Contains(s.Platforms, "linux")
-		if runs && !lacks && !slices.ContainsFunc(s.FallbackFor, has) {
+		if s.Supported() && !lacks && !slices.ContainsFunc(s.FallbackFor, has) {
 			v.skills = append(v.skills, s)
 			v.dirs[Qualified(s)] = v.set.dirs[s]
 		}
