@@ -25,6 +25,7 @@ var taskFields = keys[episode.Task]{
 	"setup":          field(asPlain, func(t *episode.Task) *string { return &t.Setup }),
 	"image":          readImage,
 	"docker_image":   readImage,
+	"build":          readBuild,
 	"cwd":            field(asPlain, func(t *episode.Task) *string { return &t.Cwd }),
 	"env":            readEnv,
 	"network":        field(asNetwork, func(t *episode.Task) *string { return &t.Network }),
@@ -51,6 +52,25 @@ var limitKeys = keys[episode.Limits]{
 	"turns":  field(asCount, func(l *episode.Limits) *int { return &l.Turns }),
 	"tokens": field(asCount, func(l *episode.Limits) *int { return &l.Tokens }),
 	"time":   field(asDuration, func(l *episode.Limits) *time.Duration { return &l.Time }),
+}
+
+// buildKeys are the keys of build: {"dir": "environment", "dockerfile": "Dockerfile", "args": {"VERSION": "2"}, "target": "test"}.
+var buildKeys = keys[episode.Build]{
+	"dir":        field(asPlain, func(b *episode.Build) *string { return &b.Dir }),
+	"dockerfile": field(asPlain, func(b *episode.Build) *string { return &b.Dockerfile }),
+	"args": func(p *problems, b *episode.Build, at string, value json.RawMessage) {
+		b.Args = variables(p, at, value)
+	},
+	"target": field(asPlain, func(b *episode.Build) *string { return &b.Target }),
+	"digest": field(asPlain, func(b *episode.Build) *string { return &b.Digest }),
+}
+
+// readBuild reads how an image is made, in place of a reference.
+func readBuild(p *problems, t *episode.Task, at string, value json.RawMessage) {
+	t.Build = &episode.Build{}
+	if buildKeys.whole(p, t.Build, at, value) && t.Build.Dir == "" {
+		p.addf("%s: dir is missing: the directory with the Dockerfile and the files that it copies", at)
+	}
 }
 
 // resourceKeys are the keys of resources: {"memory": "2G", "disk": "10G", "cpus": 1}. The sizes are the least that a sandbox can
@@ -170,6 +190,9 @@ func checkTask(p *problems, t *episode.Task) {
 	}
 	if len(t.Allow) > 0 && t.Network != "allowlist" {
 		p.addf("allow only goes with network: allowlist")
+	}
+	if t.Image != "" && t.Build != nil {
+		p.addf("image and build exclude each other: an image is named, or made")
 	}
 	if len(t.Toolsets) > 0 && t.Distribution != "" {
 		p.addf("toolsets and distribution exclude each other: toolsets are fixed, a distribution is drawn from")

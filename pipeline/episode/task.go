@@ -19,6 +19,7 @@ type Task struct {
 	Files   Files             `json:"files,omitempty"` // path relative to the working directory → content
 	Setup   string            `json:"setup,omitempty"` // shell command run before the episode
 	Image   string            `json:"image,omitempty"`
+	Build   *Build            `json:"build,omitempty"` // how the image is made, instead of Image
 	Cwd     string            `json:"cwd,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 	Network string            `json:"network,omitempty"`
@@ -52,6 +53,17 @@ type World struct {
 	Sites    []string        `json:"sites,omitempty"`    // web sites that come with trajgen, as SITE or SITE:SEED
 	Home     json.RawMessage `json:"home,omitempty"`     // what differs in the home that comes along: entity → state, area, attributes
 	Channels []string        `json:"channels,omitempty"` // where messages can be sent; without any, the usual ones
+}
+
+// Build says how an image is made: from a Dockerfile, and files that it copies. The player of the task makes it, and caches it by
+// content.
+type Build struct {
+	// Dir holds the files that can be copied. It is a directory of this machine, and not part of what the task is: Digest is.
+	Dir        string            `json:"dir,omitempty"`
+	Dockerfile string            `json:"dockerfile,omitempty"` // its path in Dir; "" is Dockerfile
+	Args       map[string]string `json:"args,omitempty"`       // values of ARG
+	Target     string            `json:"target,omitempty"`     // the stage that is wanted; "" is the last
+	Digest     string            `json:"digest,omitempty"`     // of the Dockerfile and the files, by whoever read the task
 }
 
 // Files maps a path to its content. Text is a plain JSON string; bytes that are not UTF-8 are {"base64": "..."}.

@@ -113,7 +113,7 @@ func (a *attempt) play(ctx context.Context) error {
 		if err := a.kit.equip(ctx); err != nil {
 			return err
 		}
-		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Cwd != ""; a.Sandboxes.Furnish && wants {
+		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Build != nil || task.Cwd != ""; a.Sandboxes.Furnish && wants {
 			if _, err := a.sandbox.open(ctx); err != nil {
 				return err
 			}
@@ -258,6 +258,10 @@ func outcome(ep *episode.Episode) episode.Outcome {
 func described(task *episode.Task) episode.Task {
 	kept := *task
 	kept.Files, kept.Gold, kept.Subagents = nil, nil, nil
+	if task.Build != nil {
+		build := *task.Build
+		build.Dir, kept.Build = "", &build // where it lies says nothing about the task
+	}
 	kept.Verify = make([]episode.Check, len(task.Verify))
 	for i, check := range task.Verify {
 		check.Tests = nil

@@ -23,7 +23,9 @@ type Sandboxes struct {
 	Backend sandbox.Backend
 	Spec    sandbox.Spec // image, network and limits for tasks that name none
 	Samples int          // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
-	Furnish bool         // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
+	// Build makes the image of a task that has a Dockerfile, unless it is there, and returns a reference that Backend knows.
+	Build   func(ctx context.Context, from *episode.Build) (reference string, err error)
+	Furnish bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
 
 	prepared prepared
 	// Guarantees are asked for once: thousands of episodes would each hold an answer of their own.
@@ -50,9 +52,10 @@ type lazySandbox struct {
 
 	// lock guards the rest, also while the sandbox is opened: calls of one turn may ask at once, and each waits no longer
 	// than its context.
-	lock chan struct{}
-	sb   sandbox.Sandbox
-	err  error
+	lock  chan struct{}
+	image string // of the task's Dockerfile, once it is built
+	sb    sandbox.Sandbox
+	err   error
 }
 
 func newSandbox(a *attempt) *lazySandbox {
@@ -76,14 +79,31 @@ func (b *lazySandbox) open(ctx context.Context) (sandbox.Sandbox, error) {
 	if b.sb != nil || b.err != nil {
 		return b.sb, b.err
 	}
+	var sb sandbox.Sandbox
+	err := b.build(ctx)
 	limited, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
-	sb, err := b.prepare(limited)
+	if err == nil {
+		sb, err = b.prepare(limited)
+	}
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	b.sb, b.err = sb, err
 	return sb, err
+}
+
+// build makes the image that the task has a Dockerfile of. It may take longer than a set-up does.
+func (b *lazySandbox) build(ctx context.Context) (err error) {
+	if b.task.Build == nil {
+		return nil
+	}
+	began := b.now()
+	if b.image, err = b.from.Build(ctx, b.task.Build); err != nil {
+		err = faulty(episode.SandboxError, "build", err)
+	}
+	b.ep.Phases.Open = b.now().Sub(began)
+	return err
 }
 
 // isOpen says whether open has nothing to do any more.
@@ -118,7 +138,7 @@ func (b *lazySandbox) make(ctx context.Context) (sandbox.Sandbox, error) {
 func (b *lazySandbox) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	began := b.now()
 	sb, err := b.from.Backend.Open(ctx, spec)
-	b.ep.Phases.Open = b.now().Sub(began)
+	b.ep.Phases.Open += b.now().Sub(began)
 	if err != nil {
 		return nil, faulty(episode.SandboxError, "open", fmt.Errorf("open sandbox: %w", err))
 	}
@@ -130,6 +150,7 @@ func (b *lazySandbox) spec() sandbox.Spec {
 	spec := SpecOf(b.task, b.from.Spec)
 	spec.ID = fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt)
 	spec.ReadOnly = b.folder
+	spec.Image = cmp.Or(b.image, spec.Image)
 	if spec.Limits.Memory > 0 {
 		spec.Limits.Memory += b.more
 	}
