@@ -6,6 +6,7 @@
 package sandbox
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,15 @@ type Snapshotter interface {
 type Snapshot interface {
 	// Close gives up the snapshot. Sandboxes that were opened from it go on. It is idempotent.
 	Close() error
+}
+
+// Layered is a Snapshot whose uppermost layer can be read: what the sandbox's commands changed since it was opened, or since its
+// previous snapshot.
+type Layered interface {
+	Snapshot
+	// Layer calls visit with each change as layers of images have it, parents first: ".wh.NAME" for what was removed, and
+	// ".wh..wh..opq" in a directory that hides what lies below.
+	Layer(ctx context.Context, visit func(header *tar.Header, content io.Reader) error) error
 }
 
 // Terminal is a Process that was started with Command.TTY.
@@ -193,6 +203,9 @@ type Spec struct {
 	// ReadOnly is a folder that commands cannot change, where Guarantees.FixedFolder says so. Snapshots do not include it: a fork
 	// has the one of its own Spec.
 	ReadOnly *Folder
+	// Bare leaves an image as it is, for commands that make another image of it: there are no directories that it lacks, and
+	// Layout.Tests is its own. Only the native backend has it.
+	Bare bool
 }
 
 // Network is what a sandbox can reach.

@@ -67,6 +67,10 @@ func (n *backend) planImage(ctx context.Context, p *plan) error {
 		}
 	}
 	p.spec.Env = withDefaults(p.spec.Env, env)
+	if p.spec.Bare {
+		p.layout.Workdir = "/"
+		return nil
+	}
 	p.layout.Workdir, err = imageWorkdir(cmp.Or(p.spec.Workdir, image.Workdir))
 	return err
 }

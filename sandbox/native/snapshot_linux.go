@@ -1,7 +1,12 @@
 package native
 
 import (
+	"archive/tar"
+	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"sync"
 
@@ -26,6 +31,33 @@ type snapshot struct {
 func (s *snapshot) Close() error {
 	s.closing.Do(func() { s.err = s.client.end(broker.KindForget, s.name) })
 	return s.err
+}
+
+// Layer implements sandbox.Layered.
+func (s *snapshot) Layer(ctx context.Context, visit func(*tar.Header, io.Reader) error) error {
+	pipe, err := s.client.guest(ctx, broker.KindLayer, func(e *wire.Encoder) { e.String(s.name) }, s.name)
+	if err != nil {
+		return err
+	}
+	stream := os.NewFile(uintptr(pipe), "layer")
+	defer stream.Close()
+	reader := tar.NewReader(stream)
+	for context.Cause(ctx) == nil {
+		header, err := reader.Next()
+		if err != nil {
+			return fmt.Errorf("read a layer: %w", cmp.Or(err, io.ErrUnexpectedEOF))
+		}
+		if header.Typeflag == tar.TypeXGlobalHeader {
+			if said := header.PAXRecords[broker.LayerEnd]; said != broker.LayerWhole {
+				return fmt.Errorf("read a layer: %s", said)
+			}
+			return nil
+		}
+		if err := visit(header, reader); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // Snapshot replaces the guest: what its commands wrote becomes a layer below what the next guest's commands write.

@@ -171,7 +171,7 @@ func (b *broker) boot(x *box) error {
 	if err != nil {
 		return err
 	}
-	m := guest.Boot{Workdir: o.Workdir, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids.kind == IDsSingle, Shared: b.ids.kind != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
+	m := guest.Boot{Workdir: o.Workdir, Bare: o.Bare, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids.kind == IDsSingle, Shared: b.ids.kind != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
 	m.Folder, m.Digest = o.Folder, o.Digest
 	if m.Limit = o.Memory; !b.groups.Memory {
 		m.Memory = o.Memory

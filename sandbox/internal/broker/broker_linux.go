@@ -151,6 +151,9 @@ func (b *broker) handle(d *wire.Decoder, fds []int) {
 	case KindSnapshot:
 		socket, err := b.snapshot(d.String(), d.String())
 		b.answerGuest(id, socket, err)
+	case KindLayer:
+		pipe, err := b.export(d.String())
+		b.answerGuest(id, pipe, err)
 	case KindForget:
 		b.answer(id, b.forget(d.String()))
 	case KindLabel:
@@ -164,7 +167,7 @@ func (b *broker) handle(d *wire.Decoder, fds []int) {
 	}
 }
 
-// answerGuest answers with the socket of a new guest.
+// answerGuest answers with the socket of a new guest, or another descriptor.
 func (b *broker) answerGuest(id int64, socket int, err error) {
 	if err != nil {
 		b.answer(id, err)

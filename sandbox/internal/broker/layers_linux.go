@@ -19,8 +19,9 @@ const (
 
 // layer is what the commands of a sandbox wrote before a snapshot sealed it. It is in memory, and is freed with its last user.
 type layer struct {
-	path string
-	refs int // snapshots, and sandboxes on top of it; guarded by the broker's lock
+	path  string
+	first int // which of the broker's ids is root in it
+	refs  int // snapshots, and sandboxes on top of it; guarded by the broker's lock
 }
 
 // stack is the initial file system of a sandbox: nothing, an image, or either with layers above it, the uppermost first.
@@ -99,7 +100,7 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 	if x.request.Folder != "" {
 		_ = unix.Unlinkat(x.upper, x.request.Folder, unix.AT_REMOVEDIR) // where it was mounted: the folder is no part of the snapshot
 	}
-	sealed, err := seal(x.upper, b.layerNames.Add(1))
+	sealed, err := seal(x.upper, b.layerNames.Add(1), x.user)
 	x.upper = -1
 	if err != nil {
 		return -1, err
@@ -114,9 +115,9 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 
 // seal makes a layer of a detached mount, which it takes over. It attaches the mount first, because the kernel cannot clone a
 // detached one.
-func seal(upper int, number int64) (*layer, error) {
+func seal(upper int, number int64, first int) (*layer, error) {
 	defer unix.Close(upper)
-	l := &layer{path: layersDir + "/" + strconv.FormatInt(number, 10), refs: 1}
+	l := &layer{path: layersDir + "/" + strconv.FormatInt(number, 10), first: first, refs: 1}
 	if err := os.Mkdir(l.path, 0o755); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,15 @@ const (
 	KindClose               // id of the sandbox
 	KindSnapshot            // id of the sandbox, name of the snapshot; answered with the socket of the sandbox's new guest
 	KindForget              // name of the snapshot
+	KindLayer               // name of the snapshot; answered with a pipe from which its uppermost layer is read, as a tarball
 	KindLabel               // id of the sandbox, and its new name in listings
 	KindFolder              // digest of a folder, with a memory file of its files; the broker keeps it
+)
+
+// The last entry of a layer's tarball is a global header with the record LayerEnd: LayerWhole, or why the layer is incomplete.
+const (
+	LayerEnd   = "TRAJGEN.end"
+	LayerWhole = "whole"
 )
 
 // Config is the first message from the runner.
@@ -78,6 +85,7 @@ type Open struct {
 	ID                             string
 	Workdir                        string
 	From                           string   // a snapshot to start from; "" is none
+	Bare                           bool     // as in guest.Boot
 	Image                          bool     // the root is an image: Layers, or that of From
 	Layers                         []string // directories below Config.Images, the uppermost first
 	Folder, Digest                 string   // the name that a folder has in the sandbox, and which one it is; "" is none
@@ -91,7 +99,7 @@ type Open struct {
 // Fields implements wire.Message.
 func (o *Open) Fields(c wire.Coder) {
 	c.String(&o.ID, &o.Workdir, &o.From, &o.Folder, &o.Digest)
-	c.Bool(&o.Image)
+	c.Bool(&o.Bare, &o.Image)
 	c.Strings(&o.Layers)
 	c.Int(&o.Inodes, &o.Network, &o.Memory, &o.Processes, &o.Disk, &o.Files, &o.CPU)
 	c.Ints(&o.Ports)

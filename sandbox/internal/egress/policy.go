@@ -162,6 +162,17 @@ func (p Policy) name(name string, port uint16) string {
 	return "it is not in the allow list"
 }
 
+// Check returns why a program of the runner may not connect to an address, for a name or an address that a sandbox was given, or "".
+func (p Policy) Check(host string, addr netip.Addr, port uint16) string {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return p.address(addr, port, true)
+	}
+	if refused := p.name(strings.ToLower(host), port); refused != "" {
+		return refused
+	}
+	return p.address(addr, port, false)
+}
+
 // address returns why an address is not allowed, or "". direct means that the sandbox used the address and no name.
 func (p Policy) address(addr netip.Addr, port uint16, direct bool) string {
 	named := slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.holds(addr) && slices.Contains(r.Ports(), port) })

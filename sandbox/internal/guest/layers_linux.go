@@ -79,7 +79,11 @@ func (r *root) system() error {
 		}
 	}
 	pins := func() error { return errors.Join(pin("dev"), pin("dev/shm")) }
-	for _, step := range []func() error{deviceLinks, pins, devices, mountTests, mountProc} {
+	steps, places := []func() error{deviceLinks, pins, devices, mountProc}, []string{"dev", "proc"}
+	if !r.boot.Bare {
+		steps, places = append(steps, mountTests), append(places, "tests")
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -95,7 +99,7 @@ func (r *root) system() error {
 	if err := unix.Chdir(staging + "/mounts"); err != nil {
 		return err
 	}
-	for _, name := range []string{"dev", "proc", "tests"} {
+	for _, name := range places {
 		if err := r.place(name); err != nil {
 			return err
 		}
@@ -189,7 +193,11 @@ func (r *root) target(name string, flags uint64) (int, error) {
 // furnish adds files that commands rely on and images lack. It runs after the change of the root, so that the image's links
 // lead to places in the sandbox.
 func (r *root) furnish() error {
-	for _, d := range []Dir{{"/tmp", 0o1777}, {"/var/tmp", 0o1777}, {"/root", 0o700}, {"/etc", 0o755}, {"/run", 0o755}} {
+	dirs := []Dir{{"/etc", 0o755}}
+	if !r.boot.Bare {
+		dirs = append(dirs, Dir{"/tmp", 0o1777}, Dir{"/var/tmp", 0o1777}, Dir{"/root", 0o700}, Dir{"/run", 0o755})
+	}
+	for _, d := range dirs {
 		if _, err := os.Stat(d.Path); err == nil {
 			continue
 		}
@@ -211,6 +219,9 @@ func (r *root) furnish() error {
 				return err
 			}
 		}
+	}
+	if r.boot.Bare {
+		return nil
 	}
 	return os.MkdirAll(r.boot.Workdir, 0o755)
 }

@@ -146,6 +146,7 @@ type Boot struct {
 	Workdir   string
 	Folder    string // the name of a read-only folder; "" is none
 	Digest    string // of that folder
+	Bare      bool   // the image is shown as it is: see sandbox.Spec
 	System    bool   // the root is a writable image; otherwise the toolchain of Image, with a few writable directories
 	Layers    int64  // descriptors of detached mounts below the root, the uppermost first; 0 starts empty
 	Fork      bool   // the layers include the initial files of a sandbox
@@ -171,7 +172,7 @@ type Boot struct {
 // Fields implements wire.Message.
 func (b *Boot) Fields(c wire.Coder) {
 	c.String(&b.Workdir, &b.Folder, &b.Digest)
-	c.Bool(&b.System, &b.Fork, &b.Single, &b.Shared)
+	c.Bool(&b.Bare, &b.System, &b.Fork, &b.Single, &b.Shared)
 	c.Int(&b.Layers, &b.Inodes, &b.Network, &b.Disk, &b.Files, &b.Processes, &b.Memory, &b.Limit, &b.Join)
 	c.Ints(&b.Ports)
 	c.Bool(&b.Memories, &b.Forks, &b.Slowed, &b.Peak, &b.Commands)
