@@ -3,6 +3,7 @@ package images
 import (
 	"archive/tar"
 	"bufio"
+	"compress/bzip2"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -232,7 +233,7 @@ func openTar(path string) (io.ReadCloser, error) {
 	if compressed == nil {
 		return file, nil
 	}
-	stream, err := decompress(file)
+	stream, err := Decompress(file)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -245,8 +246,8 @@ func openTar(path string) (io.ReadCloser, error) {
 // maxWindow bounds the memory that a compressed stream can ask for.
 const maxWindow = 128 << 20
 
-// decompress reads a stream that may be compressed with gzip or zstd.
-func decompress(r io.Reader) (io.Reader, error) {
+// Decompress reads a stream that may be compressed with gzip, bzip2 or zstd.
+func Decompress(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	magic, err := buffered.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -259,6 +260,8 @@ func decompress(r io.Reader) (io.Reader, error) {
 	switch {
 	case number&0xffff == 0x8b1f:
 		return gzip.NewReader(buffered)
+	case number&0xffffff == 0x685a42: // BZh
+		return bzip2.NewReader(buffered), nil
 	case number == 0xfd2fb528, number&^0xf == 0x184d2a50: // a frame, or a skippable one
 		// A decoder without goroutines need not be closed.
 		return zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1))

@@ -35,7 +35,10 @@ type layer struct {
 // part is a layer of an image: its name in the store, and how to make it.
 type part struct {
 	name string
-	make func(ctx context.Context, dir string, b *budget, notify func(done, total int64)) (layer, error)
+	// unbounded are made beside the limited number of layers that are unpacked at once: builds take their time, and have a
+	// limit of their own.
+	unbounded bool
+	make      func(ctx context.Context, dir string, b *budget, notify func(done, total int64)) (layer, error)
 }
 
 // budget is what is left of an image's maximum size. All its layers share it.
@@ -143,11 +146,13 @@ func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (_ 
 		b.entries.Add(-have.Entries)
 		return *have, nil
 	}
-	select {
-	case s.unpacks <- struct{}{}:
-		defer func() { <-s.unpacks }()
-	case <-ctx.Done():
-		return layer{}, context.Cause(ctx)
+	if !p.unbounded {
+		select {
+		case s.unpacks <- struct{}{}:
+			defer func() { <-s.unpacks }()
+		case <-ctx.Done():
+			return layer{}, context.Cause(ctx)
+		}
 	}
 	began := s.opts.Now()
 	w, err := s.disk.newWorkplace(ctx)
@@ -273,7 +278,7 @@ func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify
 		return nil
 	}}
 	hash := sha256.New()
-	stream, err := decompress(raw)
+	stream, err := Decompress(raw)
 	if err == nil {
 		tee := io.TeeReader(&reading{ctx: ctx, from: stream, took: allowed.read}, hash)
 		if made, err = unpack(tee, dir, b.squash, allowed); err == nil {

@@ -122,8 +122,9 @@ func (d *disk) collect(w *workplace, used map[string]bool, all []*record) error 
 		return err
 	}
 	for _, entry := range entries {
-		if used["layer "+strings.TrimSuffix(entry.Name(), ".json")] {
-			continue
+		name := strings.TrimSuffix(entry.Name(), ".json")
+		if used["layer "+name] || strings.HasPrefix(name, builtPrefix) {
+			continue // layers of builds have a bound of their own: see Store.Bound
 		}
 		if err := os.Rename(filepath.Join(layers, entry.Name()), filepath.Join(w.path, entry.Name())); err != nil {
 			return err

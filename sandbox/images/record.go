@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"trajgen/sandbox"
@@ -19,14 +20,16 @@ import (
 
 // record is the store's record of an image.
 type record struct {
-	Digest     string    `json:"digest"`
-	References []named   `json:"references"`
-	Env        []string  `json:"env"`
-	Workdir    string    `json:"workdir"`
-	User       string    `json:"user"`
-	Layers     []string  `json:"layers"` // names, the uppermost first
-	Bytes      int64     `json:"bytes"`  // of all layers, as tarballs
-	Fetched    time.Time `json:"fetched"`
+	Digest     string   `json:"digest"`
+	References []named  `json:"references"`
+	Env        []string `json:"env"`
+	Workdir    string   `json:"workdir"`
+	User       string   `json:"user"`
+	// Config is the whole configuration, for builds on top of the image. Records of older versions have none.
+	Config  *v1.Config `json:"config,omitempty"`
+	Layers  []string   `json:"layers"` // names, the uppermost first
+	Bytes   int64      `json:"bytes"`  // of all layers, as tarballs
+	Fetched time.Time  `json:"fetched"`
 }
 
 // named is a reference that resolved to an image. Index is the digest of an index for several kinds of machines, or the stamp
@@ -69,6 +72,12 @@ func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 	var err, silent error
 	switch {
 	case digest != "":
+	case ref.kind == fromBuild:
+		have, err := s.adopt(ctx, named{Name: ref.text}, func(r *record) bool { return r.has(ref.text) })
+		if have == nil && err == nil {
+			err = errors.New("no image was built under this name: trajgen image build -t NAME does so")
+		}
+		return have, err
 	case ref.kind == fromTar:
 		digest, _, err = stampOf(ref.path)
 	case ref.kind == fromRegistry:
@@ -147,7 +156,7 @@ func (s *Store) assemble(ctx context.Context, ref reference, found *source) (*re
 		names = slices.Insert(names, 0, cover.name)
 	}
 	r := &record{
-		Digest: found.digest, Env: found.config.Env, Workdir: found.config.WorkingDir, User: found.config.User,
+		Digest: found.digest, Env: found.config.Env, Workdir: found.config.WorkingDir, User: found.config.User, Config: &found.config,
 		Layers: names, Fetched: s.opts.Now().UTC(),
 	}
 	for _, l := range layers {

@@ -23,11 +23,12 @@ const (
 	fromDocker   kind = "docker-archive"
 	fromDir      kind = "dir"
 	fromTar      kind = "tar"
+	fromBuild    kind = "built"
 )
 
 // forms describes the forms of a reference.
 const forms = "an image is NAME[:TAG][@sha256:DIGEST] in a registry, oci:PATH[:TAG][@sha256:DIGEST], docker-archive:PATH[:TAG], " +
-	"dir:PATH, tar:PATH, or a path that begins with / or .; a tarball may be compressed with gzip or zstd"
+	"dir:PATH, tar:PATH, built:NAME, or a path that begins with / or .; a tarball may be compressed with gzip or zstd"
 
 // reference is a parsed reference.
 type reference struct {
@@ -45,6 +46,9 @@ var pinPattern = regexp.MustCompile(`^(.*)@(sha256:[0-9a-f]{64})$`)
 func parse(text string) (reference, error) {
 	if strings.ContainsRune(text, 0) {
 		return reference{}, errors.New("its name has a NUL in it")
+	}
+	if name, ok := strings.CutPrefix(text, string(fromBuild)+":"); ok && name != "" {
+		return reference{kind: fromBuild, text: text}, nil
 	}
 	for _, k := range []kind{fromOCI, fromDocker, fromDir, fromTar} {
 		if rest, ok := strings.CutPrefix(text, string(k)+":"); ok {
