@@ -1,0 +1,301 @@
+package build
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/patternmatcher"
+
+	"trajgen/sandbox/images"
+)
+
+// copying is a COPY or an ADD, ready to be carried out.
+type copying struct {
+	from    tree
+	view    *images.View // of the stage that is copied to
+	names   []string     // in from
+	texts   []instructions.SourceContent
+	fetched []download
+	to      string // absolute, with its links resolved
+	into    bool   // to is a directory
+	owner   *[2]int
+	mode    *int64
+	exclude *patternmatcher.PatternMatcher
+	unpack  bool // tarballs become what is in them
+}
+
+// copy carries out COPY.
+func (w *work) copy(ctx context.Context, s *stage, number int, c *instructions.CopyCommand) error {
+	if c.Parents {
+		return refuse("--parents is not known here")
+	}
+	from, origin := tree(w.files), ""
+	if c.From != "" {
+		name, err := w.expander(w.global)(c.From)
+		if err != nil {
+			return err
+		}
+		other, err := w.other(ctx, name, number)
+		if err != nil {
+			return err
+		}
+		view, err := w.see(ctx, other)
+		if err != nil {
+			return err
+		}
+		from, origin = view, other.key
+	}
+	return w.place(ctx, s, from, origin, c.SourcesAndDest, copyFlags{c.Chown, c.Chmod, c.Link, c.ExcludePatterns}, nil, false)
+}
+
+// other is a stage or an image that files come from.
+func (w *work) other(ctx context.Context, name string, number int) (*stage, error) {
+	if i, ok := w.named(name, number); ok {
+		return w.stage(ctx, i)
+	}
+	return w.base(ctx, name)
+}
+
+type copyFlags struct {
+	chown, chmod string
+	link         bool
+	exclude      []string
+}
+
+// place makes the layer of a COPY or an ADD. origin stands for the content of from; "" asks for the content itself.
+func (w *work) place(ctx context.Context, s *stage, from tree, origin string, what instructions.SourcesAndDest, flags copyFlags, fetched []download, unpack bool) error {
+	view, err := w.see(ctx, s)
+	if err != nil {
+		return err
+	}
+	c := &copying{from: from, view: view, texts: what.SourceContents, fetched: fetched, unpack: unpack}
+	if err := c.flags(flags); err != nil {
+		return err
+	}
+	for _, source := range what.SourcePaths {
+		found, err := from.Glob(source)
+		if err != nil {
+			return &Error{Reason: Copy, Err: fmt.Errorf("%s: %w", source, err)}
+		}
+		if len(found) == 0 {
+			return &Error{Reason: Copy, Err: fmt.Errorf("%s is not there, or .dockerignore leaves it out", source)}
+		}
+		c.names = append(c.names, found...)
+	}
+	dest := s.absolute(what.DestPath)
+	c.into = strings.HasSuffix(what.DestPath, "/") || slices.Contains([]string{".", ".."}, path.Base(what.DestPath)) ||
+		len(c.names)+len(c.texts)+len(c.fetched) > 1
+	c.to = dest
+	if !flags.link {
+		to, info, err := view.Resolve(dest)
+		if err != nil {
+			return err
+		}
+		c.to, c.into = to, c.into || info != nil && info.IsDir()
+	}
+	if origin == "" {
+		if origin, err = digest(from, c.names); err != nil {
+			return &Error{Reason: Copy, Err: err}
+		}
+	}
+	var urls []string
+	for _, d := range fetched {
+		urls = append(urls, d.name+" "+d.digest)
+	}
+	key := []any{"copy", origin, c.names, c.texts, urls, c.to, c.into, c.owner, c.mode, flags.exclude, unpack}
+	return w.layer(ctx, s, key, c.fill)
+}
+
+// flags reads --chown, --chmod and --exclude.
+func (c *copying) flags(f copyFlags) (err error) {
+	if f.chown != "" {
+		owner, err := ownerOf(c.view, f.chown)
+		if err != nil {
+			return err
+		}
+		c.owner = &owner
+	}
+	if f.chmod != "" {
+		mode, err := strconv.ParseInt(f.chmod, 8, 32)
+		if err != nil || mode&^0o7777 != 0 {
+			return refuse("--chmod=%s: want an octal number, such as 755", f.chmod)
+		}
+		c.mode = &mode
+	}
+	c.exclude, err = patternmatcher.New(f.exclude)
+	return err
+}
+
+// fill adds what is copied to a layer.
+func (c *copying) fill(_ context.Context, add adder) error {
+	above := c.to
+	if c.into {
+		above += "/."
+	}
+	if len(c.names) != 1 || !c.wholeDir(c.names[0]) {
+		if err := parents(c.view, above, c.ownedBy([2]int{}), add); err != nil {
+			return err
+		}
+	} else if err := parents(c.view, c.to, c.ownedBy([2]int{}), add); err != nil {
+		return err
+	}
+	for _, name := range c.names {
+		if err := c.one(name, add); err != nil {
+			return err
+		}
+	}
+	for _, text := range c.texts {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: c.target(text.Path), Mode: 0o644, Size: int64(len(text.Data)), ModTime: time.Unix(0, 0)}
+		if err := c.put(h, strings.NewReader(text.Data), add); err != nil {
+			return err
+		}
+	}
+	for _, d := range c.fetched {
+		if err := c.download(d, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wholeDir reports whether a name is that of a directory, whose content is copied.
+func (c *copying) wholeDir(name string) (is bool) {
+	done := errors.New("done")
+	_ = c.from.Walk(name, func(h *tar.Header, _ func() (*os.File, error)) error {
+		is = h.Typeflag == tar.TypeDir
+		return done
+	})
+	return is
+}
+
+func (c *copying) target(name string) string {
+	if c.into {
+		return path.Join(c.to, path.Base(name))
+	}
+	return c.to
+}
+
+func (c *copying) ownedBy(owner [2]int) [2]int {
+	if c.owner != nil {
+		return *c.owner
+	}
+	return owner
+}
+
+// one copies what a name stands for: a file, or what is in a directory.
+func (c *copying) one(name string, add adder) error {
+	return c.from.Walk(name, func(h *tar.Header, open func() (*os.File, error)) error {
+		rel := strings.TrimPrefix(strings.TrimPrefix(h.Name, name), "/")
+		if name == "/" {
+			rel = strings.TrimPrefix(h.Name, "/")
+		}
+		if out, err := c.exclude.MatchesOrParentMatches(strings.TrimPrefix(h.Name, "/")); err != nil || out && h.Name != "/" {
+			return err
+		}
+		entry := *h
+		switch {
+		case rel == "" && h.Typeflag == tar.TypeDir:
+			entry.Name = c.to
+			if _, info, err := c.view.Resolve(c.to); err != nil || info != nil {
+				return err // it stays as it is
+			}
+		case rel == "":
+			entry.Name = c.target(h.Name)
+		default:
+			entry.Name = path.Join(c.to, rel)
+		}
+		if h.Typeflag != tar.TypeReg {
+			return c.put(&entry, nil, add)
+		}
+		file, err := open()
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if c.unpack && rel == "" {
+			if unpacked, err := c.tarball(file, add); unpacked || err != nil {
+				return err
+			}
+			if _, err := file.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+		}
+		return c.put(&entry, file, add)
+	})
+}
+
+// put adds an entry with the owner and the mode that the instruction wants.
+func (c *copying) put(h *tar.Header, content io.Reader, add adder) error {
+	if h.Typeflag == tar.TypeDir {
+		// A directory of this name in a layer would hide a link or a file, which other builders refuse as well.
+		if info, err := c.view.Lstat(h.Name); err != nil || info != nil && !info.IsDir() {
+			return errors.Join(err, &Error{Reason: Copy, Err: fmt.Errorf("%s is a directory here, and something else in the image", h.Name)})
+		}
+	}
+	owner := c.ownedBy([2]int{h.Uid, h.Gid})
+	h.Uid, h.Gid = owner[0], owner[1]
+	if c.mode != nil && h.Typeflag != tar.TypeSymlink {
+		h.Mode = *c.mode
+	}
+	return add(h, content)
+}
+
+// tarball unpacks a file into the destination, if it is a tarball.
+func (c *copying) tarball(file *os.File, add adder) (is bool, err error) {
+	var magic [6]byte
+	if n, err := file.ReadAt(magic[:], 0); err == nil && n == len(magic) && string(magic[:]) == "\xfd7zXZ\x00" {
+		return true, refuse("unpacking xz is not known here: RUN tar, in an image that has xz, or ADD --unpack=false")
+	}
+	stream, err := images.Decompress(file)
+	if err != nil {
+		return false, nil // it only looked like one
+	}
+	reader := tar.NewReader(stream)
+	for first := true; ; first = false {
+		h, err := reader.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return !first, nil
+		case err != nil && first:
+			return false, nil
+		case err != nil:
+			return true, fmt.Errorf("unpack %s: %w", file.Name(), err)
+		}
+		if err := c.unpacked(h, reader, add); err != nil {
+			return true, err
+		}
+	}
+}
+
+// unpacked puts an entry of a tarball in its place.
+func (c *copying) unpacked(h *tar.Header, content io.Reader, add adder) error {
+	rel := path.Clean("/" + h.Name)
+	h.Name = path.Join(c.to, rel)
+	switch h.Typeflag {
+	case tar.TypeLink:
+		h.Linkname = path.Join(c.to, path.Clean("/"+h.Linkname))
+	case tar.TypeDir:
+		if rel == "/" {
+			return nil
+		}
+		h.Name += "/"
+	case tar.TypeXGlobalHeader, tar.TypeChar, tar.TypeBlock:
+		return nil
+	}
+	if strings.HasPrefix(path.Base(h.Name), ".wh.") {
+		return refuse("a tarball with a file %s", path.Base(h.Name))
+	}
+	owner := c.ownedBy([2]int{h.Uid, h.Gid})
+	h.Uid, h.Gid = owner[0], owner[1]
+	return add(h, content)
+}

@@ -1,0 +1,177 @@
+package build
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+)
+
+// tree is where files are copied from: the directory of the Dockerfile, a stage or an image. Names are absolute.
+type tree interface {
+	Glob(pattern string) ([]string, error)
+	// Walk visits a file and all below it, parents first and sorted.
+	Walk(name string, visit func(header *tar.Header, open func() (*os.File, error)) error) error
+}
+
+// folder is the directory of a Dockerfile, without what its .dockerignore leaves out. No link leads out of it.
+type folder struct {
+	root   *os.Root
+	ignore *patternmatcher.PatternMatcher
+}
+
+// openFolder reads DOCKERFILE.dockerignore, or else .dockerignore.
+func openFolder(dir, dockerfile string) (*folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{root: root}
+	var patterns []string
+	for _, name := range []string{dockerfile + ".dockerignore", ".dockerignore"} {
+		file, err := root.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			patterns, err = ignorefile.ReadAll(io.LimitReader(file, maxDockerfile))
+			err = errors.Join(err, file.Close())
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("read %s: %w", name, err), root.Close())
+		}
+		break
+	}
+	if f.ignore, err = patternmatcher.New(patterns); err != nil {
+		return nil, errors.Join(fmt.Errorf("read .dockerignore: %w", err), root.Close())
+	}
+	return f, nil
+}
+
+func (f *folder) close() { _ = f.root.Close() }
+
+func (f *folder) read(name string) ([]byte, error) {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readAll(file, maxDockerfile, name)
+}
+
+func (f *folder) ignored(name string) (bool, error) {
+	return f.ignore.MatchesOrParentMatches(name)
+}
+
+// inside is a name relative to the folder.
+func inside(name string) string {
+	if name = strings.TrimPrefix(path.Clean("/"+name), "/"); name == "" {
+		return "."
+	}
+	return name
+}
+
+// Glob implements tree.
+func (f *folder) Glob(pattern string) ([]string, error) {
+	matches, err := fs.Glob(f.root.FS(), inside(pattern))
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, name := range matches {
+		info, err := f.root.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		ignored, err := f.ignored(name)
+		if err != nil {
+			return nil, err
+		}
+		// A pattern may bring back what lies in a directory that is left out.
+		if name == "." || !ignored || info.IsDir() && f.ignore.Exclusions() {
+			found = append(found, "/"+name)
+		}
+	}
+	return found, nil
+}
+
+// Walk implements tree. Everything is root's, as in other builders.
+func (f *folder) Walk(name string, visit func(*tar.Header, func() (*os.File, error)) error) error {
+	return fs.WalkDir(f.root.FS(), inside(name), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		ignored, err := f.ignored(name)
+		if err != nil {
+			return err
+		}
+		if ignored && name != "." {
+			if entry.IsDir() && !f.ignore.Exclusions() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		header, err := f.header(name)
+		if err != nil || header == nil {
+			return err
+		}
+		return visit(header, func() (*os.File, error) { return f.root.Open(name) })
+	})
+}
+
+// header describes a file. It is nil for what images do not have, such as sockets.
+func (f *folder) header(name string) (*tar.Header, error) {
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	h := &tar.Header{Name: path.Join("/", name), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}
+	for bit, is := range map[int64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if info.Mode()&is != 0 {
+			h.Mode |= bit
+		}
+	}
+	switch info.Mode().Type() {
+	case fs.ModeDir:
+		h.Typeflag = tar.TypeDir
+	case fs.ModeSymlink:
+		h.Typeflag = tar.TypeSymlink
+		h.Linkname, err = f.root.Readlink(name)
+	case 0:
+		h.Typeflag, h.Size = tar.TypeReg, info.Size()
+	default:
+		return nil, nil
+	}
+	return h, err
+}
+
+// digest covers the files of a tree below some names: paths, modes, contents and targets of links, but no times.
+func digest(from tree, names []string) (string, error) {
+	sum := sha256.New()
+	for _, name := range names {
+		err := from.Walk(name, func(h *tar.Header, open func() (*os.File, error)) error {
+			fmt.Fprintf(sum, "%q %c %o %d %q\n", h.Name, h.Typeflag, h.Mode, h.Size, h.Linkname)
+			if h.Typeflag != tar.TypeReg {
+				return nil
+			}
+			file, err := open()
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(sum, file)
+			return errors.Join(err, file.Close())
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil)), nil
+}
