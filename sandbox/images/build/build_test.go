@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,8 +16,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/images"
@@ -26,7 +30,11 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
-	os.Exit(m.Run())
+	code := m.Run()
+	if file, err := base(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(file))
+	}
+	os.Exit(code)
 }
 
 // programs are those of the base image, taken from this machine.
@@ -100,6 +108,7 @@ type place struct {
 	dir     string
 	store   *images.Store
 	builder *build.Builder
+	close   func()
 }
 
 func newPlace(t *testing.T, dir string, change func(*build.Options)) *place {
@@ -122,11 +131,12 @@ func newPlace(t *testing.T, dir string, change func(*build.Options)) *place {
 		change(&opts)
 	}
 	p := &place{dir: dir, store: store, builder: build.New(opts)}
-	t.Cleanup(func() {
+	p.close = sync.OnceFunc(func() {
 		if err := errors.Join(p.builder.Close(), p.store.Close()); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(p.close)
 	return p
 }
 
@@ -176,7 +186,7 @@ func (p *place) files(t *testing.T, image build.Image) string {
 				return err
 			}
 			defer file.Close()
-			data, err := io.ReadAll(io.LimitReader(file, 200))
+			data, err := io.ReadAll(io.LimitReader(file, 80))
 			if err != nil {
 				return err
 			}
@@ -191,17 +201,205 @@ func (p *place) files(t *testing.T, image build.Image) string {
 	return all.String()
 }
 
-func TestBuildRunsCommands(t *testing.T) {
-	p := newPlace(t, t.TempDir(), nil)
-	image, err := p.builder.Build(t.Context(), source(t, `FROM base
-WORKDIR /work
-RUN echo hello > greeting && mkdir -p a/b && ln -s greeting link && ln greeting hard && chmod 750 a && rm /root -r
-COPY file /work/a/
-USER app
-RUN id -u > /home/app/who; pwd >> ~/who
-`, map[string]string{"file": "content"}))
+// tarball is what the Dockerfile of ADD unpacks.
+func tarball(t *testing.T) string {
+	t.Helper()
+	var out strings.Builder
+	w := tar.NewWriter(&out)
+	err := errors.Join(
+		w.WriteHeader(&tar.Header{Name: "in/", Typeflag: tar.TypeDir, Mode: 0o750}),
+		w.WriteHeader(&tar.Header{Name: "in/file", Typeflag: tar.TypeReg, Mode: 0o604, Uid: 3, Gid: 4, Size: 2}),
+		func() error { _, err := io.WriteString(w, "in"); return err }(),
+		w.WriteHeader(&tar.Header{Name: "in/hard", Typeflag: tar.TypeLink, Linkname: "in/file", Mode: 0o604}),
+		w.WriteHeader(&tar.Header{Name: "in/link", Typeflag: tar.TypeSymlink, Linkname: "file", Mode: 0o777}),
+		w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(p.files(t, image))
+	return out.String()
+}
+
+func (d dockerfile) source(t *testing.T) build.Source {
+	t.Helper()
+	files := map[string]string{"made.tar": tarball(t)}
+	if d.name != "add" {
+		files = d.files
+	} else {
+		files["a.txt"] = "a"
+	}
+	s := source(t, d.text, files)
+	s.Args, s.Target = d.args, d.target
+	return s
+}
+
+var update = flag.Bool("update", false, "write the golden file")
+
+func TestDockerfiles(t *testing.T) {
+	p := newPlace(t, t.TempDir(), func(o *build.Options) { o.Secrets = map[string][]byte{"token": []byte("abc")} })
+	var all strings.Builder
+	for _, d := range dockerfiles {
+		image, err := p.builder.Build(t.Context(), d.source(t))
+		fmt.Fprintf(&all, "== %s\n", d.name)
+		if err != nil {
+			t.Errorf("%s: %v", d.name, err)
+			continue
+		}
+		all.WriteString(p.files(t, image))
+	}
+	const golden = "testdata/TestDockerfiles.golden"
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(golden, []byte(all.String()), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), all.String()); diff != "" {
+		t.Errorf("files of images (-want +got):\n%s", diff)
+	}
+}
+
+func TestBuildAgain(t *testing.T) {
+	dir := t.TempDir()
+	p := newPlace(t, dir, nil)
+	text, files := "FROM base\nCOPY early /early\nRUN cat /early > /a\nLABEL x=1\nCOPY late /late\nRUN cat /late > /b\n", map[string]string{"early": "1", "late": "1"}
+	builds := []struct {
+		name   string
+		change func()
+		made   int
+	}{
+		{"first", func() {}, 4},
+		{"from another directory", func() {}, 0},
+		{"with another label", func() { text = strings.Replace(text, "x=1", "x=2", 1) }, 0},
+		{"with a file that is copied late", func() { files["late"] = "2" }, 2},
+		{"with a file that is copied early", func() { files["early"] = "2" }, 4},
+		{"with a file that is not copied", func() { files["other"] = "2" }, 0},
+		{"with a variable", func() { text = strings.Replace(text, "COPY late", "ENV A=b\nCOPY late", 1) }, 1},
+	}
+	for _, b := range builds {
+		b.change()
+		image, err := p.builder.Build(t.Context(), source(t, text, files))
+		if err != nil {
+			t.Fatalf("%s: %v", b.name, err)
+		}
+		if image.Layers != 4 || image.Made != b.made {
+			t.Errorf("%s: made %d of %d layers, want %d of 4", b.name, image.Made, image.Layers, b.made)
+		}
+	}
+	other := newPlace(t, dir, nil)
+	image, err := other.builder.Build(t.Context(), source(t, text, files))
+	if err != nil || image.Made != 0 {
+		t.Errorf("another runner made %d layers, want none (%v)", image.Made, err)
+	}
+}
+
+func TestBuildersShareLayers(t *testing.T) {
+	dir := t.TempDir()
+	text := "FROM base\nRUN sleep 0.3; touch /made\n"
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for range 3 {
+		p := newPlace(t, dir, nil)
+		for range 2 { // one source each: a builder shares builds of the same
+			s := source(t, text, nil)
+			all.Go(func() {
+				image, err := p.builder.Build(context.Background(), s)
+				if err != nil {
+					t.Error(err)
+				}
+				made.Add(int64(image.Made))
+			})
+		}
+	}
+	all.Wait()
+	if made.Load() != 1 {
+		t.Errorf("the layer was made %d times, want once", made.Load())
+	}
+}
+
+func TestBoundRemovesOldLayers(t *testing.T) {
+	dir := t.TempDir()
+	text := "FROM base\nRUN cat /usr/bin/bash > /big\n"
+	p := newPlace(t, dir, func(o *build.Options) { o.MaxBytes = 1 })
+	first, err := p.builder.Build(t.Context(), source(t, text, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.store.Find(t.Context(), first.Reference); err != nil {
+		t.Errorf("an image of an open store was removed: %v", err)
+	}
+	p.close()
+	q := newPlace(t, dir, func(o *build.Options) { o.MaxBytes = 1 })
+	if _, err := q.builder.Build(t.Context(), source(t, "FROM base\nRUN true\n", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.store.Find(t.Context(), first.Reference); err == nil {
+		t.Error("the image of a store that was closed is still there")
+	}
+	again, err := q.builder.Build(t.Context(), source(t, text, nil))
+	if err != nil || again.Made != 1 {
+		t.Errorf("made %d layers, want the one that was removed (%v)", again.Made, err)
+	}
+}
+
+func TestBuildErrors(t *testing.T) {
+	p := newPlace(t, t.TempDir(), nil)
+	tests := []struct {
+		name, text, reason string
+		line               int
+		want               string
+	}{
+		{"command fails", "FROM base\n\nRUN echo some words; exit 7\n", build.Command, 3, "exit status 7\nsome words"},
+		{"command is missing", "FROM base\nRUN [\"/no/such\"]\n", build.Command, 2, "no such file"},
+		{"file is missing", "FROM base\nCOPY nothing /\n", build.Copy, 2, "nothing is not there"},
+		{"user is missing", "FROM base\nUSER who\nRUN true\n", build.Copy, 3, `no user "who"`},
+		{"image is missing", "FROM dir:/no/such\n", build.FromImage, 1, "/no/such"},
+		{"words", "FROM base\nRUNN true\n", build.Parse, 0, "unknown instruction: RUNN"},
+		{"no stage", "# nothing\n", build.Parse, 0, ""},
+		{"git", "FROM base\nADD https://example.org/x.git /x\n", build.Unsupported, 2, "git repository"},
+		{"ssh", "FROM base\nRUN --mount=type=ssh true\n", build.Unsupported, 2, "type=ssh"},
+		{"insecure", "FROM base\nRUN --security=insecure true\n", build.Unsupported, 2, "security"},
+		{"platform", "FROM --platform=linux/s390x base\n", build.Unsupported, 1, "linux/s390x"},
+		{"parents", "FROM base\nCOPY --parents a /\n", build.Unsupported, 2, "--parents"},
+		{"secret", "FROM base\nRUN --mount=type=secret,id=x,required=true true\n", build.Copy, 2, "secret x is required"},
+		{"address", "FROM base\nADD http://127.0.0.1:1/file /\n", build.Download, 2, "may not be reached"},
+		{"directory over a file", "FROM base\nRUN mkdir /d && touch /d/sub\nCOPY d /d\n", build.Copy, 3, "something else in the image"},
+	}
+	for _, tt := range tests {
+		_, err := p.builder.Build(t.Context(), source(t, tt.text, map[string]string{"d/sub/x": "x"}))
+		e, ok := errors.AsType[*build.Error](err)
+		if !ok || e.Reason != tt.reason || e.Line != tt.line || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v (%+v), want the reason %q, line %d and %q", tt.name, err, e, tt.reason, tt.line, tt.want)
+		}
+	}
+}
+
+func TestSecretsAreNotKept(t *testing.T) {
+	dir := t.TempDir()
+	const secret = "a-secret-that-is-easy-to-find"
+	p := newPlace(t, dir, func(o *build.Options) { o.Secrets = map[string][]byte{"token": []byte(secret)} })
+	image, err := p.builder.Build(t.Context(), source(t, `FROM base
+RUN --mount=type=secret,id=token --mount=type=secret,id=token,env=TOKEN test "$TOKEN" = "$(cat /run/secrets/token)" && touch /same
+`, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files := p.files(t, image); !strings.Contains(files, "/same") || strings.Contains(files, "/run") {
+		t.Errorf("files of the image:\n%s", files)
+	}
+	err = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(secret)) {
+			t.Errorf("%s holds the secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,8 +156,8 @@ func (b *Builder) build(ctx context.Context, source Source) (Image, error) {
 }
 
 // Name gives an image that was built a further reference, built:NAME.
-func (b *Builder) Name(ctx context.Context, image Image, name string) error {
-	return b.opts.Store.Rename(ctx, image.Digest, "built:"+name)
+func (b *Builder) Name(ctx context.Context, reference, name string) error {
+	return b.opts.Store.Rename(ctx, strings.TrimPrefix(reference, "built:"), "built:"+name)
 }
 
 // stages is the image store of the backend: it knows the file systems of stages that are being built.

@@ -60,9 +60,6 @@ func (w *work) run(ctx context.Context, s *stage, number int, c *instructions.Ru
 	if err := r.line(s, c.ShellDependantCmdLine); err != nil {
 		return err
 	}
-	if _, ok := lookup(r.Env, "PATH"); !ok {
-		r.Env = append(r.Env, usualPath)
-	}
 	r.layers = slices.Clone(s.layers)
 	for _, m := range instructions.GetMounts(c) {
 		if err := w.mount(ctx, r, number, m); err != nil {

@@ -58,6 +58,9 @@ func (w *work) stage(ctx context.Context, number int) (*stage, error) {
 	if err != nil {
 		return nil, at(def.SourceCode, def.Location, FromImage, err)
 	}
+	if _, ok := lookup(s.config.Env, "PATH"); !ok {
+		s.config.Env = append(s.config.Env, usualPath)
+	}
 	triggers := s.config.OnBuild
 	s.config.OnBuild = nil
 	for _, text := range triggers {
