@@ -335,7 +335,7 @@ func (r *run) attempt(ctx context.Context, task *episode.Task, ep *episode.Episo
 // lasting are the classes of faults that a retry would meet again; those of a user's model have a prefix.
 var lasting = []string{
 	"bad_request", "content_policy", "context_overflow", "files", "no_tools", "no_user_model", "reply_too_large",
-	"request_too_large", "setup", "toolset", "user",
+	"build", "request_too_large", "setup", "toolset", "user",
 }
 
 // mayPass reports whether a retry could end otherwise. A verifier that breaks would break again.

@@ -316,8 +316,10 @@ type Guarantees struct {
 	Isolation map[string]string `json:"isolation"`
 	Limits    map[string]string `json:"limits"` // name of a limit → hard, soft or none
 	Network   []Network         `json:"network"`
-	Images    bool              `json:"images"`    // Spec.Image may name one
-	Snapshots bool              `json:"snapshots"` // its sandboxes are Snapshotters
+	Images    bool              `json:"images"` // Spec.Image may name one
+	// StoredImages says that Spec.Image may name an image of Options.Images, such as one that was built.
+	StoredImages bool `json:"-"`
+	Snapshots    bool `json:"snapshots"` // its sandboxes are Snapshotters
 	// FixedSystem says that, in the default image, commands cannot change programs and their configuration.
 	FixedSystem bool `json:"fixed_system"`
 	// FixedFolder says that commands can neither change Spec.ReadOnly nor put another folder in its place.

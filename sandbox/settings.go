@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Settings say where commands run, as in the run file.
@@ -13,18 +14,23 @@ type Settings struct {
 	Ready     int               `yaml:"ready" flag:"ready-sandboxes" experiment:"no" help:"sandboxes that are kept ready ahead of demand, of each kind"`
 	Image     string            `yaml:"image" experiment:"always" help:"image of tasks that name none (default: the host's toolchain)"`
 	ImageDir  string            `yaml:"image_dir" experiment:"no" help:"where images are unpacked to (default: this user's store)"`
-	Network   string            `yaml:"network" experiment:"always" help:"network of tasks that name none: none, loopback, allowlist or full"`
-	Allow     []string          `yaml:"allow,omitempty" experiment:"given" help:"targets of network allowlist: names (example.org, *.example.org), addresses or CIDR ranges, each with or without :PORT (default: 80 and 443)"`
-	Memory    Size              `yaml:"memory" experiment:"always" help:"memory of one sandbox"`
-	Processes int               `yaml:"processes" experiment:"always" help:"processes of one sandbox"`
-	Disk      Size              `yaml:"disk" experiment:"always" help:"bytes that one sandbox can write"`
-	Inodes    int               `yaml:"inodes" experiment:"given" help:"files that one sandbox can make (default: one for each 2K of disk)"`
-	CPUs      float64           `yaml:"cpus" experiment:"given" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
+	// BuildNetwork is what commands of a Dockerfile reach: packages (or "", see build.Packages), full or none; with packages, also
+	// the targets of BuildAllow. ImageMap names images that are taken instead of others.
+	BuildNetwork string            `yaml:"build_network,omitempty" experiment:"given"`
+	BuildAllow   []string          `yaml:"build_allow,omitempty" experiment:"given"`
+	ImageMap     map[string]string `yaml:"image_map,omitempty" experiment:"given"`
+	Network      string            `yaml:"network" experiment:"always" help:"network of tasks that name none: none, loopback, allowlist or full"`
+	Allow        []string          `yaml:"allow,omitempty" experiment:"given" help:"targets of network allowlist: names (example.org, *.example.org), addresses or CIDR ranges, each with or without :PORT (default: 80 and 443)"`
+	Memory       Size              `yaml:"memory" experiment:"always" help:"memory of one sandbox"`
+	Processes    int               `yaml:"processes" experiment:"always" help:"processes of one sandbox"`
+	Disk         Size              `yaml:"disk" experiment:"always" help:"bytes that one sandbox can write"`
+	Inodes       int               `yaml:"inodes" experiment:"given" help:"files that one sandbox can make (default: one for each 2K of disk)"`
+	CPUs         float64           `yaml:"cpus" experiment:"given" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
 }
 
 // Validate says what is wrong with the section.
 func (s Settings) Validate() error {
-	problems := []error{CheckAllow(s.Allow)}
+	problems := []error{CheckAllow(s.Allow), CheckAllow(s.BuildAllow)}
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if s.Inodes > 0 && s.Inodes < 256 {
 		bad("inodes is %d; a sandbox needs at least 256", s.Inodes)
@@ -33,6 +39,12 @@ func (s Settings) Validate() error {
 		if _, err := ParseLevel(s.Isolation); err != nil {
 			problems = append(problems, err)
 		}
+	}
+	if !slices.Contains([]string{"", "packages", "full", "none"}, s.BuildNetwork) {
+		bad("build_network is %q; want packages, full or none", s.BuildNetwork)
+	}
+	if len(s.BuildAllow) > 0 && s.BuildNetwork != "" && s.BuildNetwork != "packages" {
+		bad("build_allow goes with build_network: packages")
 	}
 	if s.Network == string(NetworkAllowlist) && len(s.Allow) == 0 {
 		bad("network allowlist allows nothing: give --allow, such as --allow example.org")

@@ -22,15 +22,15 @@ import (
 func newImage(std stdio) *cobra.Command {
 	dir := run.ImageDir()
 	cmd := &cobra.Command{
-		Use: "image", Short: "Fetch, list and remove images that sandboxes begin with",
+		Use: "image", Short: "Build, fetch, list and remove images that sandboxes begin with",
 		Long: `Keeps the images of sandboxes on disk, unpacked. A run fetches what it needs by itself; pull does so beforehand.
 
 An image is a NAME[:TAG][@sha256:DIGEST] in a registry, oci:PATH[:TAG] (a layout, or a tarball of one),
-docker-archive:PATH[:TAG] (of docker save), dir:PATH, tar:PATH (of a root file system), or a path that begins with / or .
+docker-archive:PATH[:TAG] (of docker save), dir:PATH, tar:PATH (of a root file system), built:NAME (see build), or a path that begins with / or .
 for whichever of these lies there.`,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "image-dir", dir, "directory that images are kept in")
-	return group(cmd, newImagePull(std, &dir), newImageList(std, &dir), newImageRemove(std, &dir))
+	return group(cmd, newImagePull(std, &dir), newImageList(std, &dir), newImageRemove(std, &dir), newImageBuild(std, &dir))
 }
 
 func newImagePull(std stdio, dir *string) *cobra.Command {

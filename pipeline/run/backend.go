@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,8 +44,9 @@ func usableStateDir() (string, error) {
 type Backend struct {
 	Name     string
 	Settings map[string]string
-	ImageDir string // "" is the default
-	ready    int    // how many sandboxes to keep ready
+	ImageDir string            // "" is the default
+	ImageMap map[string]string // image → another one that is taken instead
+	ready    int               // how many sandboxes to keep ready
 	logger   *slog.Logger
 }
 
@@ -75,14 +77,22 @@ func (c Backend) Open() (*OpenBackend, error) {
 		}
 		return nil, err
 	}
-	return &OpenBackend{Backend: backend, store: store, missing: storeErr}, nil
+	return &OpenBackend{Backend: backend, options: options, imageMap: c.ImageMap, store: store, missing: storeErr}, nil
 }
 
 // OpenBackend is a backend that also closes its store of images.
 type OpenBackend struct {
 	sandbox.Backend
-	store   *images.Store // nil if it could not be opened
-	missing error         // why the store could not be opened; only matters when an image is needed
+	options  sandbox.Options
+	imageMap map[string]string
+	store    *images.Store // nil if it could not be opened
+	missing  error         // why the store could not be opened; only matters when an image is needed
+}
+
+// Open implements sandbox.Backend.
+func (b *OpenBackend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	spec.Image = cmp.Or(b.imageMap[spec.Image], spec.Image)
+	return b.Backend.Open(ctx, spec)
 }
 
 // Close closes the backend and its store.

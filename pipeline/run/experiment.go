@@ -35,6 +35,7 @@ type Experiment struct {
 	prompts  rollout.Prompts // the contents of the section's files
 	commands *tools.CommandPolicy
 	skills   *skills.Set // nil without any
+	builds   *builds     // nil where no task has a Dockerfile
 }
 
 // opened is what the parts of an experiment need.
@@ -90,6 +91,9 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 		if err := probe(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.openBuilds(ctx); err != nil {
+		return nil, err
 	}
 	return e, e.bounded()
 }
@@ -236,7 +240,7 @@ func (o *opened) sandboxes() (sandbox.Backend, error) {
 
 func (o *opened) openBackend() error {
 	s := o.File.Sandbox
-	backend, err := Backend{Name: s.Backend, Settings: s.Settings, ImageDir: s.ImageDir, ready: s.Ready, logger: o.Logger}.Open()
+	backend, err := Backend{Name: s.Backend, Settings: s.Settings, ImageDir: s.ImageDir, ImageMap: s.ImageMap, ready: s.Ready, logger: o.Logger}.Open()
 	if err != nil {
 		return err
 	}
@@ -257,7 +261,7 @@ func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
 		Model: e.agent(), Registry: e.Registry, Prompts: e.prompts,
-		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples},
+		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples, Build: e.buildImage},
 		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets, Limits: f.Limits,
 		Calls: rollout.Calls{
 			Hooks: e.hooks, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,

@@ -31,6 +31,7 @@ type tasks struct {
 	repeated int    // tasks with the id of an earlier one
 	repeats  string // the first such id
 	widened  int    // tasks that open a network wider than the run's
+	built    bool   // some task has a Dockerfile
 	surveyed bool
 	steps    []datasets.Step // how many tasks each step of the choice left
 	left     map[string]bool // tasks that are not played, with skip_bad_rows
@@ -157,7 +158,9 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 		if reach[task.Network] > reach[t.File.Sandbox.Network] {
 			t.widened++
 		}
-		t.image = cmp.Or(t.image, task.Image, t.File.Sandbox.Image)
+		if t.built = t.built || task.Build != nil; task.Build == nil {
+			t.image = cmp.Or(t.image, task.Image, t.File.Sandbox.Image)
+		}
 		if t.learn != nil {
 			t.learn(task)
 		}
@@ -220,6 +223,9 @@ func (t *tasks) suits(task *episode.Task) error {
 	if _, err := t.File.Cron.View(task); err != nil {
 		problems = append(problems, err)
 	}
+	if task.Build != nil {
+		problems = append(problems, t.canBuild())
+	}
 	if task.Cwd != "" {
 		problems = append(problems, t.hasWorkdir(task))
 	}
@@ -244,7 +250,7 @@ func (t *tasks) hasWorkdir(task *episode.Task) error {
 		return nil // another check reports that
 	}
 	if placer, ok := t.Backend.Backend.(sandbox.Placer); ok {
-		if err := placer.CheckWorkdir(task.Cwd, cmp.Or(task.Image, t.File.Sandbox.Image) != ""); err != nil {
+		if err := placer.CheckWorkdir(task.Cwd, task.Build != nil || cmp.Or(task.Image, t.File.Sandbox.Image) != ""); err != nil {
 			return fmt.Errorf("cwd: %w", err)
 		}
 	}

@@ -118,7 +118,7 @@ func (b *backend) Close() error { return b.set.Close(func(err error) error { ret
 func (b *backend) selfTest() error {
 	g := &b.guarantees
 	*g = sandbox.Guarantees{
-		Backend: "gvisor", Level: sandbox.LevelUser, Network: networks, Images: b.images != nil,
+		Backend: "gvisor", Level: sandbox.LevelUser, Network: networks, Images: b.images != nil, StoredImages: b.images != nil,
 		Isolation: map[string]string{"files": "own", "processes": "own", "network": "own", "ids": "own", "calls": "filtered", "kernel": "own"},
 		Limits: map[string]string{
 			sandbox.LimitMemory: "soft", sandbox.LimitProcesses: "none", sandbox.LimitCPU: "soft", sandbox.LimitDisk: "hard",

@@ -1,0 +1,187 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"trajgen/datasets"
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+	"trajgen/sandbox/images"
+	"trajgen/sandbox/images/build"
+)
+
+// Builds are options of a builder that a run file or flags give.
+type Builds struct {
+	Network string   // packages, full or none
+	Allow   []string // further targets, with packages
+	Map     map[string]string
+	Secrets map[string][]byte
+}
+
+// NewBuilder returns a builder of images for a store.
+func (b Builds) NewBuilder(store *images.Store, options sandbox.Options) *build.Builder {
+	opts := build.Options{
+		Store: store, Allow: b.Allow, Map: b.Map, Secrets: b.Secrets, Logger: options.Logger, Now: time.Now,
+		Open: func(images sandbox.ImageStore) (sandbox.Backend, error) {
+			return sandbox.Open("native", sandbox.Options{StateDir: options.StateDir, Images: images, Logger: options.Logger})
+		},
+	}
+	switch b.Network {
+	case "full":
+		opts.Network, opts.Allow = sandbox.NetworkFull, nil
+	case "none":
+		opts.Network = sandbox.NetworkLoopback
+	}
+	return build.New(opts)
+}
+
+// SourceOf is what a task's image is built from.
+func SourceOf(b *episode.Build) build.Source {
+	return build.Source{Dir: b.Dir, Dockerfile: b.Dockerfile, Args: b.Args, Target: b.Target}
+}
+
+// canBuild says why images of Dockerfiles cannot be built for the backend.
+func (o *opened) canBuild() error {
+	if o.opening() != nil {
+		return nil // another check reports that
+	}
+	g := o.Backend.Guarantees()
+	switch {
+	case g.StoredImages:
+		return nil
+	case o.Backend.missing != nil && g.Backend == "native":
+		return fmt.Errorf("build: %w", o.Backend.missing)
+	}
+	return fmt.Errorf("build: the %s sandbox takes no image that was built here: use the native one, or build the image for it and name it (image)", g.Backend)
+}
+
+// ahead is how many images may be built that no episode has asked for yet.
+const ahead = 8
+
+// builds are the images that a run builds: ahead of the episodes that need them.
+type builds struct {
+	*build.Builder
+	places chan struct{} // taken by builds that no episode has asked for yet
+
+	mu    sync.Mutex
+	asked map[string]bool // directories of images that an episode has asked for
+}
+
+// buildImage makes the image of a task.
+func (e *Experiment) buildImage(ctx context.Context, from *episode.Build) (string, error) {
+	if e.builds == nil {
+		return "", errors.New("no image can be built here")
+	}
+	e.builds.mu.Lock()
+	first := !e.builds.asked[from.Dir]
+	e.builds.asked[from.Dir] = true
+	e.builds.mu.Unlock()
+	if first {
+		select {
+		case <-e.builds.places:
+		default: // it is ahead of those that are built ahead
+		}
+	}
+	image, err := e.builds.Build(ctx, SourceOf(from))
+	return image.Reference, err
+}
+
+// openBuilds begins to build the images of the tasks that will be played, in their order. An episode whose image cannot be
+// built has the error.
+func (e *Experiment) openBuilds(ctx context.Context) error {
+	if !e.built || e.Backend.store == nil {
+		return nil
+	}
+	s := e.File.Sandbox
+	from := Builds{Network: s.BuildNetwork, Allow: s.BuildAllow, Map: s.ImageMap}
+	b := &builds{Builder: from.NewBuilder(e.Backend.store, e.Backend.options), places: make(chan struct{}, ahead), asked: map[string]bool{}}
+	e.builds = b
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var working sync.WaitGroup
+	working.Go(func() {
+		for task, err := range e.Playable(e.Source.InOrder(ctx)) {
+			if err != nil || ctx.Err() != nil {
+				return // the run has the error
+			}
+			if task.Build == nil {
+				continue
+			}
+			select {
+			case b.places <- struct{}{}:
+				working.Go(func() { _, _ = b.Build(ctx, SourceOf(task.Build)) })
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	e.closers = append(e.closers, func() error {
+		stop()
+		working.Wait()
+		return b.Close()
+	})
+	return nil
+}
+
+// Built is what became of one image.
+type Built struct {
+	Task   string `json:"task,omitempty"` // the first that wants it
+	Dir    string `json:"dir"`
+	Image  string `json:"image,omitempty"` // its reference
+	Layers int    `json:"layers"`
+	Made   int    `json:"made"`             // of the layers; the others were there
+	Reason string `json:"reason,omitempty"` // why it failed, as a word to count by
+	Error  string `json:"error,omitempty"`
+}
+
+// BuildAll builds the images that the tasks of a dataset want, several at once, and tells of each, in the order of the dataset.
+// Its error is about the dataset.
+func BuildAll(ctx context.Context, b *build.Builder, path string, tell func(Built)) error {
+	file := Default()
+	file.Dataset.Path = datasets.Paths{path}
+	source, _, err := file.Dataset.Open(datasets.Options{})
+	if err != nil {
+		return err
+	}
+	ordered := make(chan chan Built, ahead)
+	failed := make(chan error, 1)
+	go func() {
+		defer close(ordered)
+		known := map[string]bool{}
+		for task, err := range source.InOrder(ctx) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			if task.Build == nil || known[jsonText(SourceOf(task.Build))] {
+				continue
+			}
+			known[jsonText(SourceOf(task.Build))] = true
+			result := make(chan Built, 1)
+			ordered <- result
+			go func() { result <- BuildOne(ctx, b, task.ID, SourceOf(task.Build)) }()
+		}
+		failed <- nil
+	}()
+	for result := range ordered {
+		tell(<-result)
+	}
+	return cmp.Or(<-failed, context.Cause(ctx))
+}
+
+// BuildOne builds an image.
+func BuildOne(ctx context.Context, b *build.Builder, task string, source build.Source) Built {
+	image, err := b.Build(ctx, source)
+	built := Built{Task: task, Dir: source.Dir, Image: image.Reference, Layers: image.Layers, Made: image.Made}
+	if err != nil {
+		built.Error, built.Reason = err.Error(), build.Machine
+		if fault, ok := errors.AsType[*build.Error](err); ok {
+			built.Reason = fault.Reason
+		}
+	}
+	return built
+}
