@@ -1,6 +1,9 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+	"io"
+)
 
 // ImageStore turns references into file systems on this machine's disk.
 type ImageStore interface {
@@ -22,4 +25,10 @@ type Image struct {
 	Env     []string // K=V
 	Workdir string   // "" when the image names none
 	User    string   // as the image names it; "" is root
+}
+
+// Importer is a Backend with images of its own, such as an engine's, that takes images which were built elsewhere.
+type Importer interface {
+	// Import gives the backend an image under a reference, unless it has that. files writes the file system as a tarball.
+	Import(ctx context.Context, reference string, use Image, files func(io.Writer) error) error
 }

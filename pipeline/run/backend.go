@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -83,10 +84,11 @@ func (c Backend) Open() (*OpenBackend, error) {
 // OpenBackend is a backend that also closes its store of images.
 type OpenBackend struct {
 	sandbox.Backend
-	options  sandbox.Options
-	imageMap map[string]string
-	store    *images.Store // nil if it could not be opened
-	missing  error         // why the store could not be opened; only matters when an image is needed
+	options   sandbox.Options
+	imageMap  map[string]string
+	store     *images.Store // nil if it could not be opened
+	importing sync.Mutex    // one image at a time goes to an engine, each once
+	missing   error         // why the store could not be opened; only matters when an image is needed
 }
 
 // Open implements sandbox.Backend.

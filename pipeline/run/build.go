@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,13 +53,14 @@ func (o *opened) canBuild() error {
 		return nil // another check reports that
 	}
 	g := o.Backend.Guarantees()
+	_, imports := o.Backend.Backend.(sandbox.Importer)
 	switch {
-	case g.StoredImages:
+	case g.StoredImages || imports && o.Backend.store != nil:
 		return nil
-	case o.Backend.missing != nil && g.Backend == "native":
+	case o.Backend.missing != nil:
 		return fmt.Errorf("build: %w", o.Backend.missing)
 	}
-	return fmt.Errorf("build: the %s sandbox takes no image that was built here: use the native one, or build the image for it and name it (image)", g.Backend)
+	return fmt.Errorf("build: the %s sandbox takes no image that was built here: use native, gvisor, docker or podman, or build the image for it and name it (image)", g.Backend)
 }
 
 // ahead is how many images may be built that no episode has asked for yet.
@@ -88,7 +91,26 @@ func (e *Experiment) buildImage(ctx context.Context, from *episode.Build) (strin
 		}
 	}
 	image, err := e.builds.Build(ctx, SourceOf(from))
-	return image.Reference, err
+	if err != nil {
+		return "", err
+	}
+	return e.Backend.take(ctx, image)
+}
+
+// take returns the reference that the backend has for an image that was built.
+func (b *OpenBackend) take(ctx context.Context, built build.Image) (string, error) {
+	engine, ok := b.Backend.(sandbox.Importer)
+	if !ok {
+		return built.Reference, nil
+	}
+	image, err := b.store.Find(ctx, built.Reference)
+	if err != nil {
+		return "", err
+	}
+	reference := "trajgen/built:" + strings.TrimPrefix(built.Digest, "sha256:")
+	b.importing.Lock()
+	defer b.importing.Unlock()
+	return reference, engine.Import(ctx, reference, image, func(to io.Writer) error { return b.store.Tar(image, to) })
 }
 
 // openBuilds begins to build the images of the tasks that will be played, in their order. An episode whose image cannot be

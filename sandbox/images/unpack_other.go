@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"trajgen/sandbox"
 )
 
 // errNoLayers is why there are no stores on this system.
@@ -22,5 +24,8 @@ func unpack(io.Reader, string, bool, *allowance) (layer, error) { return layer{}
 func (s *Store) fill(context.Context, string, *budget, Fill) (layer, error) {
 	return layer{}, errNoLayers
 }
+
+// Tar fails.
+func (s *Store) Tar(sandbox.Image, io.Writer) error { return errNoLayers }
 
 func syncTree(string) error { return errNoLayers }

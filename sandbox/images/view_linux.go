@@ -315,3 +315,38 @@ func (v *View) names(dir spot) ([]string, error) {
 	maps.DeleteFunc(shown, func(_ string, is bool) bool { return !is })
 	return slices.Sorted(maps.Keys(shown)), nil
 }
+
+// Tar writes the files of an image as a tarball of one layer.
+func (s *Store) Tar(image sandbox.Image, to io.Writer) error {
+	w := tar.NewWriter(to)
+	links := map[[2]uint64]string{} // the first name of a file with several
+	err := s.View(image).Walk("/", func(h *tar.Header, open func() (*os.File, error)) error {
+		h.Format, h.Name = tar.FormatPAX, "."+h.Name
+		if h.Typeflag != tar.TypeReg {
+			return w.WriteHeader(h)
+		}
+		file, err := open()
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		if st := info.Sys().(*syscall.Stat_t); st.Nlink > 1 {
+			inode := [2]uint64{st.Dev, st.Ino}
+			if first, ok := links[inode]; ok {
+				h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
+				return w.WriteHeader(h)
+			}
+			links[inode] = h.Name
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err = io.Copy(w, file)
+		return err
+	})
+	return errors.Join(err, w.Close())
+}

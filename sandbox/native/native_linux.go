@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/internal/become" // for commands of an image that is built
 	"trajgen/sandbox/internal/box"
 	"trajgen/sandbox/internal/broker"
 	"trajgen/sandbox/internal/cgroup"

@@ -17,6 +17,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/become"
 )
 
 // scratch is a directory of the sandbox for what no layer keeps.
@@ -154,7 +155,7 @@ func (r *command) start(ctx context.Context, sb sandbox.Sandbox) error {
 	}
 	args := append([]string{strconv.Itoa(r.who.uid), strconv.Itoa(r.who.gid), strings.Join(groups, ","), r.Dir}, r.Args...)
 	const kept = 4 << 10
-	result, err := sandbox.Run(limited, sb, sandbox.Command{Helper: helper, Args: args, Env: r.Env}, sandbox.RunOptions{Merge: true, Head: 1, Tail: kept, Flood: 1 << 30})
+	result, err := sandbox.Run(limited, sb, sandbox.Command{Helper: become.Helper, Args: args, Env: r.Env}, sandbox.RunOptions{Merge: true, Head: 1, Tail: kept, Flood: 1 << 30})
 	output := strings.ToValidUTF8(string(result.Stdout.Bytes()), "\uFFFD")
 	switch {
 	case err != nil:

@@ -1,4 +1,7 @@
-package build
+//go:build unix
+
+// Package become starts commands of an image as the user that they are meant for.
+package become
 
 import (
 	"fmt"
@@ -12,10 +15,10 @@ import (
 	"trajgen/sandbox"
 )
 
-// helper is the name of the sandbox helper that starts commands as the user of an image: UID GID GROUP,... DIR COMMAND ARG...
-const helper = "build"
+// Helper is the name of the sandbox helper. Its arguments are UID GID GROUP,... DIR COMMAND ARG...
+const Helper = "become"
 
-func init() { sandbox.RegisterHelper(helper, become) }
+func init() { sandbox.RegisterHelper(Helper, become) }
 
 func become(args []string, _ io.Reader, _, stderr io.Writer) int {
 	if err := start(args); err != nil {
