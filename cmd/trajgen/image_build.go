@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"os/signal"
@@ -84,8 +83,7 @@ func (o *imageBuild) build(ctx context.Context, std stdio, args []string) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	logger := slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b := o.NewBuilder(store, sandbox.Options{StateDir: run.StateDir(), Logger: logger})
+	b := o.NewBuilder(store, sandbox.Options{StateDir: run.StateDir()})
 	defer func() { err = errors.Join(err, b.Close()) }()
 	tell := &buildReport{std: std, json: o.json, Reasons: map[string]int{}, Images: []run.Built{}}
 	if o.dataset != "" {

@@ -54,6 +54,9 @@ func (s *Store) Base(ctx context.Context, reference string) (Base, error) {
 	return base, err
 }
 
+// KeepsOwners reports whether files have the owners that images give them. If not, all are this user's, who is root in sandboxes.
+func (s *Store) KeepsOwners() bool { return !s.disk.squash }
+
 // Fill adds the entries of a layer, as those of a tarball. The content of a regular file has the size that its header says.
 type Fill = func(ctx context.Context, add func(header *tar.Header, content io.Reader) error) error
 

@@ -74,6 +74,9 @@ func (w *work) run(ctx context.Context, s *stage, number int, c *instructions.Ru
 	if r.who, err = identify(view, r.User); err != nil {
 		return err
 	}
+	if !w.opts.Store.KeepsOwners() {
+		r.who = identity{home: r.who.home} // another user could not change the files that were made for it
+	}
 	if _, ok := lookup(r.Env, "HOME"); !ok {
 		r.Env = append(r.Env, "HOME="+r.who.home)
 	}
