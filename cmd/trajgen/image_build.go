@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/sandbox"
 	"trajgen/sandbox/images"
-	"trajgen/sandbox/images/build"
 )
 
 // imageBuild are the flags of image build.
@@ -92,7 +92,7 @@ func (o *imageBuild) build(ctx context.Context, std stdio, args []string) (err e
 		}
 		return tell.end()
 	}
-	source := build.Source{Dir: args[0], Dockerfile: o.dockerfile, Args: o.args, Target: o.target}
+	source := run.SourceOf(&episode.Build{Dir: args[0], Dockerfile: o.dockerfile, Args: o.args, Target: o.target})
 	if info, err := os.Stat(source.Dir); err == nil && !info.IsDir() {
 		source.Dir, source.Dockerfile = filepath.Split(source.Dir)
 	}
