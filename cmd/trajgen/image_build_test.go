@@ -49,7 +49,7 @@ func buildable(t *testing.T) (dataset string) {
 		"works": "FROM scratch\nCOPY root /\nENV WORD=built\nWORKDIR /w\nRUN [\"/usr/bin/bash\", \"-c\", \"echo $WORD > /word\"]\n",
 		"fails": "FROM scratch\nCOPY root /\nRUN [\"/usr/bin/bash\", \"-c\", \"echo these words; exit 3\"]\n",
 	} {
-		programsOf(t, filepath.Join(dir, name, "root"), "bash", "cat")
+		programsOf(t, filepath.Join(dir, name, "root"), "bash", "cat", "sh")
 		if err := os.WriteFile(filepath.Join(dir, name, "Dockerfile"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -173,28 +173,21 @@ func (p *place) files(t *testing.T, image build.Image) string {
 	var all strings.Builder
 	view := p.store.View(found)
 	err = view.Walk("/", func(h *tar.Header, open func() (*os.File, error)) error {
-		for _, own := range []string{"/usr", "/bin", "/lib", "/lib64", "/etc/passwd", "/etc/group"} {
-			if h.Name == own || strings.HasPrefix(h.Name, own+"/") {
-				return nil
-			}
+		if own(h.Name) {
+			return nil
 		}
-		fmt.Fprintf(&all, "%c %04o %d:%d %s", h.Typeflag, h.Mode, h.Uid, h.Gid, h.Name)
-		switch h.Typeflag {
-		case tar.TypeSymlink:
-			fmt.Fprintf(&all, " -> %s", h.Linkname)
-		case tar.TypeReg:
+		var content []byte
+		if h.Typeflag == tar.TypeReg {
 			file, err := open()
 			if err != nil {
 				return err
 			}
 			defer file.Close()
-			data, err := io.ReadAll(io.LimitReader(file, 80))
-			if err != nil {
+			if content, err = io.ReadAll(io.LimitReader(file, 80)); err != nil {
 				return err
 			}
-			fmt.Fprintf(&all, " %q", data)
 		}
-		all.WriteString("\n")
+		describe(&all, h.Name, h, content)
 		return nil
 	})
 	if err != nil {

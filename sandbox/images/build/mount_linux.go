@@ -86,8 +86,9 @@ func (w *work) mount(ctx context.Context, r *command, number int, m *instruction
 		from = empty{h}
 		source = is.Target
 	}
+	layers, made := w.layers, w.made // it is not one of the image
 	err := w.layer(ctx, s, what, func(_ context.Context, add adder) error { return whole(from, source, is.Target, add) })
-	w.layers-- // it is not one of the image
+	w.layers, w.made = layers, made
 	is.Layer = s.key
 	r.Mounts, r.layers = append(r.Mounts, is), append(r.layers, s.layers...)
 	return err

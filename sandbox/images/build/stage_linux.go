@@ -121,7 +121,10 @@ func (w *work) from(ctx context.Context, def instructions.Stage, number int) (*s
 		return below.fork(), nil
 	case name == "scratch":
 		s := &stage{config: v1.Config{WorkingDir: "/"}, key: "scratch"}
-		return s, w.layer(ctx, s, "scratch", func(context.Context, adder) error { return nil })
+		layers, made := w.layers, w.made
+		err := w.layer(ctx, s, "scratch", func(context.Context, adder) error { return nil })
+		w.layers, w.made = layers, made // an image of nothing is not worth counting
+		return s, err
 	}
 	return w.base(ctx, name)
 }
