@@ -20,7 +20,7 @@ import (
 )
 
 // newer are what engines do only with a builder of their own beside them.
-var newer = []string{"<<", "--mount", "--chmod", "--exclude", "--link", "--network", "--unpack", "TARGET", "chown=7", "/home/app/own"}
+var newer = []string{"<<", "--mount", "--chmod", "--exclude", "--link", "--network", "--unpack", "TARGET", "chown=7", "/home/app/own", "RUN exit 1"}
 
 // TestDockerfilesLikeDocker builds the Dockerfiles with docker, too, and compares the files.
 func TestDockerfilesLikeDocker(t *testing.T) {
