@@ -87,7 +87,7 @@ func TestImageBuild(t *testing.T) {
 		t.Errorf("the report is %s\n%s", got.out, got.errOut)
 	}
 	got = program("image", "build", filepath.Join(works, "Dockerfile"), "-t", "mine", "--image-dir", store)
-	if want := "built:mine\t3 layers, 0 made\t" + works + "/\n"; got.code != 0 || got.out != want {
+	if want := "built:mine\t3 layers, 0 made\t" + works + "\n"; got.code != 0 || got.out != want {
 		t.Errorf("build again: exit code %d, %q, want %q\n%s", got.code, got.out, want, got.errOut)
 	}
 	out := filepath.Join(t.TempDir(), "run")
