@@ -18,7 +18,8 @@ import (
 // Folder is a folder of files that commands may read and run, and not change. It is made once and not changed: a backend that
 // mounts it makes one copy of it, which all sandboxes share, and keeps that until the backend is closed.
 type Folder struct {
-	// Name is that of the folder, at the top of a sandbox's files: at the top, no command can put another folder in its place.
+	// Name is that of the folder, at the top of a sandbox's files: at the top, no command can put another folder in its place. A
+	// backend that cannot mount it writes it into the home directory.
 	Name string
 	// Files are what is in it, by paths below it. Without any, the folder lies in the machine already.
 	Files []FileWrite

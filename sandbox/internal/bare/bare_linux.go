@@ -152,11 +152,10 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		layout.Home = layout.Tmp // as with a user without an entry
 	}
 	if f := spec.ReadOnly; f != nil {
-		top := "/"
-		if os.Getuid() != 0 && len(f.Files) > 0 {
-			top = layout.Home // where this user can write
+		layout.ReadOnly = "/" + f.Name // where it is mounted
+		if len(f.Files) > 0 {
+			layout.ReadOnly = path.Join(layout.Home, f.Name) // at the top not every user can write, nor in every machine
 		}
-		layout.ReadOnly = path.Join(top, f.Name)
 	}
 	// The user is the container's, which need not be root.
 	env := map[string]string{"USER": b.user}
