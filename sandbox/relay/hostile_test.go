@@ -45,8 +45,8 @@ func TestStrangers(t *testing.T) {
 	}{
 		{"nothing", nil, "it ended at once"},
 		{"a shell", []byte("Welcome to the machine!\n$ "), `it is not an agent: it says "Welcome to the machine!\n$ "`},
-		{"an older one", relay.Hello(relay.Version - 1), "it speaks version 1 of the protocol, and this program version 2"},
-		{"a newer one", relay.Hello(relay.Version + 1), "it speaks version 3 of the protocol, and this program version 2"},
+		{"an older one", relay.Hello(relay.Version - 1), "it speaks version 2 of the protocol, and this program version 3"},
+		{"a newer one", relay.Hello(relay.Version + 1), "it speaks version 4 of the protocol, and this program version 3"},
 		{"half a greeting", relay.Hello(relay.Version)[:17], "unexpected EOF"},
 		{"no end of a greeting", append(relay.Hello(relay.Version)[:16], bytes.Repeat([]byte(" "), 2<<20)...), "malformed"},
 		{"no greeting at all", append(relay.Hello(relay.Version)[:16], "nonsense\n"...), "malformed"},
