@@ -57,9 +57,9 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	advice := "it is not installed, --force or not"
+	advice := "it is refused, --force or not"
 	if r.Report.Verdict == skills.Caution {
-		advice = "--force installs it all the same"
+		advice = "--force takes it all the same"
 	}
 	text := fmt.Sprintf("skill %s is %s (trust: %s); %s", r.Name, r.Report.Verdict, r.Trust, advice)
 	for _, f := range r.Report.Findings {
