@@ -94,6 +94,15 @@ type Config struct {
 type Toolsets struct {
 	Fixed        []string
 	Distribution *distributions.Distribution
+	ByTask       bool // all samples of a task have the draw of its first
+}
+
+// Sample draws the toolsets of an episode.
+func (t Toolsets) Sample(key episode.Key) distributions.Draw {
+	if t.ByTask {
+		key.Sample = 0
+	}
+	return t.Distribution.Sample(key.Rand("toolsets"))
 }
 
 // Event is something that happened in a run.
@@ -257,7 +266,7 @@ func (r *run) birth(key episode.Key, task *episode.Task, attempt int, earlier ep
 		ep.Toolsets = toolsets.Fixed
 		return ep, nil
 	}
-	draw := toolsets.Distribution.Sample(key.Rand("toolsets"))
+	draw := toolsets.Sample(key)
 	ep.Distribution = toolsets.Distribution.Name
 	ep.Toolsets, ep.LogP = draw.Toolsets, draw.LogP
 	return ep, nil

@@ -117,6 +117,36 @@ func TestSameDraws(t *testing.T) {
 	}
 }
 
+// TestDrawByTask holds that a task's samples are a group: one draw, with its probability, while tasks differ.
+func TestDrawByTask(t *testing.T) {
+	for _, byTask := range []bool{true, false} {
+		journal := &memory{}
+		cfg := config(20, 4, succeed, journal)
+		from, err := cfg.Draw(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.ByTask = byTask
+		cfg.Draw = func(*episode.Task) (pipeline.Toolsets, error) { return from, nil }
+		if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		all, ofTask := map[string]bool{}, map[string]string{}
+		groups := true
+		for _, ep := range journal.episodes {
+			draw := fmt.Sprint(ep.Toolsets, ep.LogP)
+			groups = groups && (ofTask[ep.Key.Task] == "" || ofTask[ep.Key.Task] == draw)
+			all[draw], ofTask[ep.Key.Task] = true, draw
+			if want := from.Distribution.LogP(ep.Toolsets); ep.LogP != want {
+				t.Errorf("log_p of %v is %v, want %v", ep.Toolsets, ep.LogP, want)
+			}
+		}
+		if groups != byTask || len(all) < 2 {
+			t.Errorf("by task %v: samples of a task share their draw: %v; %d different draws", byTask, groups, len(all))
+		}
+	}
+}
+
 func TestRetry(t *testing.T) {
 	journal := &memory{}
 	cfg := config(1, 2, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {

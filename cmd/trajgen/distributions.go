@@ -75,8 +75,8 @@ func newDistributionsSample(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sample NAME|FILE",
 		Short: "Draw from a distribution: JSONL of {\"toolsets\":[...],\"log_p\":x}",
-		Long: `Draws as a run does: the n-th line is what sample n of a task named "sample" would get with this seed. log_p is the
-natural logarithm of the probability of exactly that set.`,
+		Long: `Draws as a run with draw: sample does: the n-th line is what sample n of a task named "sample" would get with this seed;
+with draw: task, all samples have the first. log_p is the natural logarithm of the probability of exactly that set.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, err := run.ResolveDistribution(args[0])

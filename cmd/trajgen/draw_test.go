@@ -26,7 +26,7 @@ func TestResumeOfDrawsWithoutTools(t *testing.T) {
 		seed++
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "--dataset", write(t, "a.jsonl", `{"id": "a", "prompt": "p"}`), "--policy", "noop", "--sandbox", "local", "--seed", fmt.Sprint(seed), "--distribution", path, "--out", dir, "--quiet"}
+	args := []string{"run", "--dataset", write(t, "a.jsonl", `{"id": "a", "prompt": "p"}`), "--policy", "noop", "--sandbox", "local", "--seed", fmt.Sprint(seed), "--distribution", path, "--draw", "sample", "--out", dir, "--quiet"}
 	if got := here(t, append(args, "--samples", "2")...); got.code != exitUsage || !strings.Contains(got.errOut, "distribution mine: 1 episodes would draw only toolsets without an available tool (moa)") {
 		t.Errorf("exit code %d, %s", got.code, got.errOut)
 	}

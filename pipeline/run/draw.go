@@ -24,6 +24,23 @@ func drawDigest(d *distributions.Distribution) string {
 	return digest(d.Name, content)
 }
 
+// Whose draws differ, in the order of the help.
+const (
+	DrawTask   = "task"
+	DrawSample = "sample"
+)
+
+// decideDraw fills in what the run file does not say: a run goes on as it began, and one of an older version drew for each sample.
+func (f *File) decideDraw() error {
+	if f.Tools.Draw != "" || !f.resumed {
+		f.Tools.Draw = cmp.Or(f.Tools.Draw, DrawTask)
+		return nil
+	}
+	earlier, err := ReadManifest(f.OutDir())
+	f.Tools.Draw = cmp.Or(earlier.RunFile.Tools.Draw, DrawSample)
+	return err
+}
+
 // draws are what episodes' toolsets are drawn from.
 type draws struct {
 	*opened
@@ -107,9 +124,9 @@ func (t *draws) countBare(task *episode.Task) {
 	if len(task.Toolsets) > 0 || d == nil || len(d.toolless) == 0 {
 		return
 	}
+	from := pipeline.Toolsets{Distribution: d.Distribution, ByTask: t.File.Tools.Draw == DrawTask}
 	for sample := range t.File.Samples {
-		key := episode.Key{Seed: t.File.Seed, Task: task.ID, Sample: sample}
-		toolsets := d.Sample(key.Rand("toolsets")).Toolsets
+		toolsets := from.Sample(episode.Key{Seed: t.File.Seed, Task: task.ID, Sample: sample}).Toolsets
 		if !slices.ContainsFunc(toolsets, func(name string) bool { return !slices.Contains(d.toolless, name) }) {
 			d.bare++
 		}
@@ -153,13 +170,11 @@ func (t *draws) hasTools(toolsets []string) error {
 
 // Draw returns the toolsets of a task's episodes: the task's own, or else the run's.
 func (t *draws) Draw(task *episode.Task) (pipeline.Toolsets, error) {
-	switch {
-	case len(task.Toolsets) > 0:
+	if len(task.Toolsets) > 0 {
 		return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(task.Toolsets))}, nil
-	case task.Distribution != "":
-		return pipeline.Toolsets{Distribution: t.byName[task.Distribution].Distribution}, nil
-	case t.File.Tools.Distribution != "":
-		return pipeline.Toolsets{Distribution: t.byName[t.File.Tools.Distribution].Distribution}, nil
+	}
+	if name := cmp.Or(task.Distribution, t.File.Tools.Distribution); name != "" {
+		return pipeline.Toolsets{Distribution: t.byName[name].Distribution, ByTask: t.File.Tools.Draw == DrawTask}, nil
 	}
 	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(t.File.Tools.fixed()))}, nil
 }

@@ -48,6 +48,8 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "mcp_servers": parts.MCP, "system_prompt": parts.System,
 		"web": parts.Web, "twin": parts.Twin, "skills": parts.Skills, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
 		"policy": f.Scripted.Decides(), "moa_references": f.MOA.Decides(), "fallbacks": strings.Join(f.Model.FallbackNames(), ","), "token_ids": f.Model.TokenServer(),
+		// Only where something is drawn; older versions drew for each sample and did not say so.
+		"draw":           unless(f.Tools.Draw != DrawTask || f.Tools.Distribution == "" && parts.Tasks == "", DrawTask),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
 		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
 		"send_reasoning": unless(f.Model.SendReasoning == model.ReasoningAuto, f.Model.SendReasoning),

@@ -16,6 +16,7 @@ import (
 // Tools says which tools episodes may use.
 type Tools struct {
 	Distribution     string                         `yaml:"distribution" experiment:"always" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
+	Draw             string                         `yaml:"draw,omitempty" experiment:"given" help:"whose draws of a distribution differ: task (default: all samples of a task have the same toolsets, as groups of GRPO need) or sample (each has its own)"`
 	Toolsets         []string                       `yaml:"toolsets" experiment:"always" help:"give every episode these toolsets, without a draw (default: all; none for no tools)"`
 	DisabledToolsets []string                       `yaml:"disabled_toolsets" experiment:"always" help:"toolsets or tools that no episode gets"`
 	CustomToolsets   map[string]registry.ToolsetDef `yaml:"custom_toolsets,omitempty" experiment:"always"`
@@ -43,6 +44,9 @@ func (t Tools) Validate() error {
 		if limit := t.ResultLimits[name]; limit < 1 {
 			problems = append(problems, fmt.Errorf("result_limits of %s is %d; over 0", name, limit))
 		}
+	}
+	if !slices.Contains([]string{"", DrawTask, DrawSample}, t.Draw) {
+		problems = append(problems, fmt.Errorf("draw is %q; %s or %s", t.Draw, DrawTask, DrawSample))
 	}
 	if t.Distribution != "" && len(t.Toolsets) > 0 {
 		problems = append(problems, errors.New("both toolsets and distribution are given: toolsets are fixed, a distribution draws them; leave one out"))

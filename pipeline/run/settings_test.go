@@ -42,12 +42,13 @@ func TestEverySettingCounts(t *testing.T) {
 	mixed := func(f *File) { f.MOA.References = []moa.Model{{Model: "a"}} }
 	beside := map[string]func(*File){
 		"moa_aggregator": mixed, "moa_at_least": mixed, "moa_max_tokens": mixed,
+		"draw":     func(f *File) { f.Tools.Distribution = "default" },
 		"skill":    func(f *File) { f.Scripted.Policy = "noisy" },
 		"approver": func(f *File) { f.Commands.Policy = "approve" }, "approver_model": func(f *File) { f.Commands.Policy = "approve" },
 		"max_tasks": func(f *File) { f.Dataset.Stratify = "difficulty" },
 	}
 	values := map[string]string{
-		"guardrails": `"tell"`, "token_ids": `"vllm"`, "send_seed": "false", "command_policy": `"enforce"`, "fallbacks": `[{"model": "b"}]`,
+		"draw": `"task"`, "guardrails": `"tell"`, "token_ids": `"vllm"`, "send_seed": "false", "command_policy": `"enforce"`, "fallbacks": `[{"model": "b"}]`,
 		"sweep": `{"temperature": [0, 1]}`, "tool_search": `{"enabled": "on"}`, "custom_toolsets": `{"a": {"tools": ["terminal"]}}`, "prices": `{"m": {"input": 1}}`,
 		"plugins": `[{"name": "a"}]`, "policy": `"oracle"`, "media_providers": `{"fal": {"base_url": "http://h"}}`,
 		"rl_environments": `{"a": {"dataset": "b"}}`, "rl_trainer": `{"command": ["a"]}`, "rl_fields": `{"a": {"type": "int"}}`, "rl_models": `{"a": {"model": "b"}}`,
