@@ -78,6 +78,8 @@ func TestRefuses(t *testing.T) {
 		{"two objects", `{"prompt": "a"} {}`, []string{"invalid JSON at byte 17"}},
 		{"key twice", `{"prompt": "a", "prompt": "b"}`, []string{`the key "prompt" twice`}},
 		{"not UTF-8", "{\"prompt\": \"\xff\"}", []string{"invalid UTF-8 at byte 13"}},
+		{"nearly verify", `{"prompt": "a", "verfy": {"exact": "x"}, "toolset": ["file"]}`,
+			[]string{`verfy: did you mean "verify"? If it is metadata`, `"metadata": {"verfy": ...}`, `toolset: did you mean "toolsets"?`}},
 		{"id of another kind", `{"id": [1], "prompt": "a"}`, []string{"id: a list, want a string"}},
 		{"role", `{"messages": [{"role": "tool", "content": "x"}]}`, []string{`messages[0]: role is "tool", want system, user or assistant`}},
 		{"late system", `{"messages": [{"role": "user", "content": "x"}, {"role": "system", "content": "x"}, {"role": "user", "content": "x"}]}`, []string{"messages[1]: a system message can only come first"}},
@@ -135,6 +137,21 @@ func TestRefuses(t *testing.T) {
 				wantError(t, err, tt.want...)
 			}
 		})
+	}
+}
+
+// TestNearKeysAreKept: what only looks like a field is metadata: its value is none of the field's, or the field is there, too.
+func TestNearKeysAreKept(t *testing.T) {
+	for _, give := range []string{
+		`{"prompt": "a", "file": "main.py", "limit": 5, "idx": "7", "old": "x", "name": "n", "verfication": true}`,
+		`{"prompt": "a", "difficulty": "hard", "dificulty": "3"}`,
+		`{"prompt": "a", "metadata": {"verfy": {"exact": "x"}}}`,
+	} {
+		for task, err := range open(t, write(t, "tasks.jsonl", give), datasets.Options{}).Tasks(t.Context()) {
+			if err != nil || task.Metadata == nil {
+				t.Errorf("%s: %v", give, err)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/where/nearest"
 	"trajgen/sandbox"
 )
 
@@ -156,6 +157,9 @@ func decode(fields, metadata []member) (*episode.Task, problems) {
 		read, known := taskFields[field.Name]
 		switch {
 		case !known:
+			if near := meant(fields, field); near != "" && !mapped {
+				wrong.addf(`%s: did you mean %q? If it is metadata, keep it within an object, such as "metadata": {%[1]q: ...}`, field.Name, near)
+			}
 			metadata = append(metadata, field)
 		case string(field.Value) != `""`:
 			read(&wrong, task, field.Name, field.Value)
@@ -175,6 +179,27 @@ func decode(fields, metadata []member) (*episode.Task, problems) {
 		return nil, wrong
 	}
 	return task, nil
+}
+
+// meant is the field that an unknown key was probably to be: one of nearly its name that the row lacks, and that takes the value.
+// Without it, a row with verfy would be played and never judged. Keys of three letters are near too many words.
+func meant(row []member, key member) string {
+	var known []string
+	for _, name := range Fields() {
+		given := slices.ContainsFunc(row, func(m member) bool { return m.Name == name })
+		if len(name) > 3 && key.Name != "" && name[0] == key.Name[0] && !given {
+			known = append(known, name)
+		}
+	}
+	near := nearest.To(key.Name, known)
+	if near == "" {
+		return ""
+	}
+	var wrong problems
+	if taskFields[near](&wrong, &episode.Task{}, near, key.Value); len(wrong) > 0 {
+		return ""
+	}
+	return near
 }
 
 // contentID is a row's id from its content, regardless of the order of keys and of white space.

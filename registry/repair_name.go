@@ -1,6 +1,10 @@
 package registry
 
-import "strings"
+import (
+	"strings"
+
+	"trajgen/pipeline/where/nearest"
+)
 
 // The lengths of names that are corrected. A shorter name with a letter more or less may be another name.
 const (
@@ -26,7 +30,7 @@ func (t *Toolset) meant(name string) string {
 		if other == "" || other[0] != short[0] || longer < -1 || longer > 1 || longer == 0 && t.tools[tool] != nil {
 			continue
 		}
-		if edits(short, other) > 1 {
+		if nearest.Edits(short, other) > 1 {
 			continue
 		}
 		if found != "" || tool == "" {

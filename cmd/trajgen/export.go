@@ -55,7 +55,8 @@ reward where one is needed, and columns that it lacks. Error outcomes are episod
 'outcome == "success"' or 'reward > 0' is what most fine-tuning wants.
 
 --where keeps the episodes for which a condition holds, in the language of https://expr-lang.org, such as
-'reward >= 0.5 and "terminal" in tools and turns < 20'. A comparison with nil by < or > is false. A meta.NAME that
+'reward >= 0.5 and "terminal" in tools and turns < 20', or, of tasks that are neither too easy nor too hard,
+'group.mean >= 0.2 and group.mean <= 0.8'. A comparison with nil by < or > is false. A meta.NAME that
 no episode has is refused; meta?.NAME asks for it all the same. It can ask about:
 ` + variableTexts() + `
 Then --dedupe leaves out repetitions within a task, and --per-task chooses among its samples: the best has the highest
@@ -135,6 +136,9 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
+	if o.choice.Grouped() {
+		total *= 2 // readings
+	}
 	if width, ok := terminal(std.err); ok {
 		bar := newBar(std.err, total, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"), progressbar.OptionClearOnFinish())
 		source = export.Seen(source, func(*episode.Episode) { _ = bar.Add(1) })

@@ -94,6 +94,7 @@ var floors = map[string]float64{
 	"distributions":           0,
 	"sandbox":                 0,
 	"pipeline/where":          0,
+	"pipeline/where/nearest":  -0.5,
 	"outputs/log":             0,
 }
 

@@ -64,6 +64,7 @@ type chosen struct {
 	choice    Choice
 	condition *where.Condition // nil takes all
 	perTask   int              // 0 is all
+	groups    map[taskOf]*group
 
 	dropped map[string]int
 	ended   bool // at max, though the source had more
@@ -102,11 +103,20 @@ func (c *chosen) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error
 			left--
 			return yield(ep, nil)
 		}
+		if c.choice.Grouped() {
+			if err := c.group(ctx); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
 		row := &sameRow{chosen: c}
 		row.begin(0)
 		for ep, err := range c.source.Episodes(ctx) {
 			if err == nil && c.condition != nil {
 				row := values(ep, c.choice.Where)
+				if g := c.groups[taskOf{ep.Row, ep.Key.Task}]; g != nil {
+					row["group"], row["advantage"] = g.values(ep)
+				}
 				if !names.Found() {
 					known := maps.Clone(row)
 					if len(ep.Rewards) == 0 { // it was not judged

@@ -100,9 +100,9 @@ func TestChooseUnknownNames(t *testing.T) {
 		{export.Choice{Where: "meta.rare == nil", Max: 1}, "", 1},
 		{export.Choice{Where: "meta.rare == nil", PerTask: "best", Max: 1}, "", 1},
 		{export.Choice{Where: "meta?.lvl == nil", Max: 1}, "", 1},
-		{export.Choice{Where: "meta.lvl == nil"}, "no row has meta.lvl (have", 0},
-		{export.Choice{Where: "meta.lvl == nil", Max: 1}, "no row has meta.lvl (have", 0},
-		{export.Choice{Where: "meta.lvl > 2", PerTask: "best"}, "no row has meta.lvl (have", 0},
+		{export.Choice{Where: "meta.lvl == nil"}, `no row has meta.lvl (did you mean "meta.level"?) (have`, 0},
+		{export.Choice{Where: "meta.lvl == nil", Max: 1}, `no row has meta.lvl (did you mean "meta.level"?) (have`, 0},
+		{export.Choice{Where: "meta.lvl > 2", PerTask: "best"}, `no row has meta.lvl (did you mean "meta.level"?) (have`, 0},
 	}
 	for _, tt := range tests {
 		source, err := export.Choose(sinktest.Slice(episodes), tt.give)
@@ -117,6 +117,39 @@ func TestChooseUnknownNames(t *testing.T) {
 		if tt.want == "" && (err != nil || result.Episodes != tt.n) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%+v: %d episodes, %v; want %d, %q", tt.give, result.Episodes, err, tt.n, tt.want)
 		}
+	}
+}
+
+// TestGroups holds that a missing reward is no zero, and that every sample knows its group's numbers.
+func TestGroups(t *testing.T) {
+	episodes := samples([]float64{0, 1, -1, 1}, []float64{1, 1}, []float64{0, 0}, []float64{-1, -1}, []float64{0, 0, 0, 0.4})
+	for _, ep := range episodes {
+		if ep.Reward != nil && *ep.Reward == 1 {
+			ep.Outcome = episode.Success
+		}
+	}
+	for condition, want := range map[string]string{
+		"group.mean >= 0.2 and group.mean <= 0.8":               "0.0 0.1 0.2 0.3",
+		"group.passed / group.n > 0.6 and group.n > 2":          "0.0 0.1 0.2 0.3",
+		"group.missing > 0 and group.mean == nil":               "3.0 3.1",
+		"advantage > 0":                                         "0.1 0.3 4.3",
+		"advantage == nil":                                      "0.2 3.0 3.1",
+		"group.passed == 0 and group.n == 4 and advantage == 0": "",
+	} {
+		source, err := export.Choose(sinktest.Slice(episodes), export.Choice{Where: condition})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, ep := range all(t, source) {
+			got = append(got, fmt.Sprintf("%d.%d", ep.Row, ep.Key.Sample))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", condition, got, want)
+		}
+	}
+	if _, err := export.Choose(sinktest.Slice(episodes), export.Choice{Where: "group.maen > 0"}); err == nil || !strings.Contains(err.Error(), `did you mean "group.mean"?`) {
+		t.Errorf("group.maen: %v", err)
 	}
 }
 
@@ -139,7 +172,7 @@ func TestDedupeKeepsWhatWasJudged(t *testing.T) {
 
 func TestChooseSaysWhatIsWrong(t *testing.T) {
 	_, err := export.Choose(sinktest.Slice(nil), export.Choice{Where: "rewrd > 1", PerTask: "worst", Dedupe: "all", Max: -1})
-	for _, want := range []string{"unknown name rewrd (have answer,", `"worst" (want all, best or a number`, `"all" (want none, exact or answer)`, "max: -1"} {
+	for _, want := range []string{`unknown name rewrd (did you mean "reward"?) (have advantage,`, `"worst" (want all, best or a number`, `"all" (want none, exact or answer)`, "max: -1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
@@ -160,6 +193,7 @@ func TestVariables(t *testing.T) {
 		"toolsets": `"files" in toolsets`, "model": `model == "scripted"`, "prompt_tokens": "prompt_tokens > 99", "completion_tokens": "completion_tokens == 20",
 		"cost_usd": "cost_usd < 1", "elapsed": "elapsed > 1.4", "drift": `drift == "unknown"`, "safe_to_train": "not safe_to_train", "tags": `"python" in tags`,
 		"difficulty": `difficulty == "hard"`, "meta": `meta.c == "é"`, "answer": `answer contains "answer"`, "fault_class": `fault_class == ""`,
+		"advantage": "advantage >= 0", "group": "group.n >= 1 and group.missing >= 0 and group.passed >= 1 and group.mean <= reward",
 		"sampling": `sampling.temperature == 0 and sampling.model == "scripted" and sampling.max_tokens == 512`,
 	}
 	episodes := sinktest.Episodes(16)

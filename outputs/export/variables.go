@@ -15,7 +15,7 @@ type Variable struct {
 	Type    string // for people
 	About   string
 	example any
-	of      func(ep *episode.Episode) any
+	of      func(ep *episode.Episode) any // nil of what is about the group
 }
 
 // Variables are what a condition can ask about, in the order in which the help shows them.
@@ -31,6 +31,8 @@ var variables = []Variable{
 	{"outcome", "text", "success, failure, limit, or an error outcome", "", func(ep *episode.Episode) any { return string(ep.Outcome) }},
 	{"stop", "text", "why the agent stopped: answered, max_turns, ...", "", func(ep *episode.Episode) any { return string(ep.Stop) }},
 	{"reward", "number or nil", "nil when it was not judged or is not the agent's doing", nil, func(ep *episode.Episode) any { return orNil(ep.Reward) }},
+	{"advantage", "number or nil", "reward - group.mean", nil, nil},
+	{"group", "fields", "all samples of the task: n with a reward, missing without one, passed (successes), mean reward or nil", map[string]any{"n": 0, "missing": 0, "passed": 0, "mean": nil}, nil},
 	{"rewards", "numbers by name", "of the single checks: rewards.tests > 0", map[string]any{}, func(ep *episode.Episode) any {
 		by := map[string]any{}
 		for _, r := range ep.Rewards {
@@ -118,7 +120,7 @@ func examples() map[string]any {
 func values(ep *episode.Episode, condition string) map[string]any {
 	row := make(map[string]any, len(variables))
 	for _, n := range variables {
-		if strings.Contains(condition, n.Name) { // some cost more than the condition itself
+		if n.of != nil && strings.Contains(condition, n.Name) { // some cost more than the condition itself
 			row[n.Name] = n.of(ep)
 		} else {
 			row[n.Name] = n.example

@@ -13,7 +13,8 @@ import (
 
 // Origin says what was played.
 type Origin struct {
-	Name         string `json:"name,omitempty"` // of the run
+	Name         string `json:"name,omitempty"`  // of the run
+	Where        string `json:"where,omitempty"` // the condition that chose the episodes
 	Dataset      string `json:"dataset,omitempty"`
 	Digest       string `json:"dataset_digest,omitempty"`
 	Distribution string `json:"distribution,omitempty"`

@@ -62,7 +62,7 @@ func (r *Report) facts() []fact {
 		{name: "model retries", text: faultsText(r.ModelRetries)},
 		{name: "played again", text: faultsText(r.EarlierAttempts)},
 		named("unknown tools", countsText(r.UnknownTools)),
-		named("web replay", replayText(r.Web)),
+		named("where", r.Where), named("web replay", replayText(r.Web)),
 		named("twin replay", replayText(r.Twin)),
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.name == "" })

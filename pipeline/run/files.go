@@ -48,19 +48,28 @@ func BeginReport(dir string, m Manifest, wall time.Duration, played int) (*repor
 	}), nil
 }
 
-// BuildReport reads every episode once.
-func BuildReport(ctx context.Context, reader *journal.Reader, dir string, m Manifest) (*report.Report, error) {
+// BuildReport adds up the episodes for which a condition holds; empty is all.
+func BuildReport(ctx context.Context, reader *journal.Reader, dir string, m Manifest, where string) (*report.Report, error) {
+	source, err := export.Choose(export.Ahead(reader), export.Choice{Where: where})
+	if err != nil {
+		return nil, AsMistake(err)
+	}
+	if where != "" {
+		m.Tasks = 0 // how many are to be chosen is not known
+	}
 	builder, err := BeginReport(dir, m, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	for ep, err := range export.Ahead(reader).Episodes(ctx) {
+	for ep, err := range source.Episodes(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		builder.Add(ep)
 	}
-	return builder.Finish(), nil
+	report := builder.Finish()
+	report.Where = where
+	return report, nil
 }
 
 // WriteReport puts report.json and report.md into a run directory, and the digests of all files that Finish makes.

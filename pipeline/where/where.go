@@ -18,6 +18,8 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
+
+	"trajgen/pipeline/where/nearest"
 )
 
 // Condition is a compiled condition. It is safe for concurrent use.
@@ -44,14 +46,30 @@ func Parse(source string, names map[string]any, open bool) (*Condition, error) {
 	}
 	if open {
 		options = append(options, expr.AllowUndefinedVariables())
-	} else if len(used.unknown) > 0 {
-		return nil, fmt.Errorf("condition %q: unknown name %s (have %s)", source, used.unknown[0], strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+	} else {
+		used.wrong = append(used.wrong, used.unknown...)
+	}
+	if len(used.wrong) > 0 {
+		return nil, fmt.Errorf("condition %q: unknown name %s", source, suggest(used.wrong[0], names))
 	}
 	program, err := expr.Compile(source, options...)
 	if err != nil {
 		return nil, fmt.Errorf("condition %q: %s", source, explain(err))
 	}
 	return &Condition{source: source, program: program, open: append(used.unknown, used.members...)}, nil
+}
+
+// suggest adds to an unknown name the one that was probably meant, and those that there are beside it.
+func suggest(name string, names map[string]any) string {
+	have := slices.Sorted(maps.Keys(names))
+	if in, _, field := strings.Cut(name, "."); field {
+		fields, _ := names[in].(map[string]any)
+		have = have[:0]
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			have = append(have, in+"."+key)
+		}
+	}
+	return fmt.Sprintf("%s%s (have %s)", name, nearest.DidYouMean(name, have), strings.Join(have, ", "))
 }
 
 // kindsOf are the types of examples.
@@ -162,6 +180,9 @@ func (n *Names) Err() error {
 		_, key, _ := strings.Cut(name, ".")
 		return n.have[key] // the shorter name works, too
 	})
+	for i, name := range missing {
+		missing[i] += nearest.DidYouMean(name, have)
+	}
 	return fmt.Errorf("condition %q: %w %s (have %s)", n.source, ErrUnknown, strings.Join(missing, ", "), strings.Join(have, ", "))
 }
 
@@ -184,6 +205,7 @@ type usedNames struct {
 	own     []string
 	unknown []string
 	members []string // of maps that allow any key: MAP.NAME
+	wrong   []string // of maps that lack the key
 }
 
 func (u *usedNames) Visit(node *ast.Node) {
@@ -200,8 +222,11 @@ func (u *usedNames) Visit(node *ast.Node) {
 		if !isName || !isText || n.Optional {
 			return
 		}
-		if fields, ok := u.have[in.Value].(map[string]any); ok && len(fields) == 0 {
+		fields, ok := u.have[in.Value].(map[string]any)
+		if _, known := fields[key.Value]; ok && len(fields) == 0 {
 			u.members = append(u.members, in.Value+"."+key.Value)
+		} else if ok && !known {
+			u.wrong = append(u.wrong, in.Value+"."+key.Value)
 		}
 	}
 }

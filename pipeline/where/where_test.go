@@ -70,8 +70,8 @@ func TestRefused(t *testing.T) {
 	tests := []struct{ give, want string }{
 		{"", "is empty"},
 		{"  ", `such as difficulty == "..."`},
-		{"turn < 3", "unknown name turn (have difficulty, meta, reward, rewards, sampling, tags, turns)"},
-		{"sampling.topp == 1", "unknown field topp"},
+		{"turn < 3", `unknown name turn (did you mean "turns"?) (have difficulty, meta, reward, rewards, sampling, tags, turns)`},
+		{"sampling.topp == 1", `unknown name sampling.topp (did you mean "sampling.top_p"?) (have sampling.seed, sampling.top_p)`},
 		{`sampling.seed == "x"`, "mismatched types"},
 		{"turns <", "character"},
 		{`turns == "three"`, "mismatched types"},
@@ -103,8 +103,8 @@ func TestNames(t *testing.T) {
 		{`meta["lang"] == "go"`, ""},
 		{`let n = level; n == 2`, ""},
 		{`meta?.lnag == "go" or get(meta, "lnag") == "go" or "lnag" in meta`, ""},
-		{`levl == 2`, "no row has levl (have level, meta, meta.lang, turns)"},
-		{`not (levl > 2 and meta["lnag"] == nil)`, "no row has levl, meta.lnag (have"},
+		{`levl == 2`, `no row has levl (did you mean "level"?) (have level, meta, meta.lang, turns)`},
+		{`not (levl > 2 and meta["lnag"] == nil)`, `no row has levl (did you mean "level"?), meta.lnag (did you mean "meta.lang"?) (have`},
 	}
 	for _, tt := range tests {
 		condition, err := where.Parse(tt.give, names, true)
