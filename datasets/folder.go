@@ -30,9 +30,6 @@ func findFolder(dir string, options Options) ([]piece, Card, error) {
 	case is:
 		return []piece{harbor}, Card{}, nil
 	}
-	if err := refuseTerminalBench(dir); err != nil {
-		return nil, Card{}, err
-	}
 	card, files, err := readCard(dir)
 	if err != nil {
 		return nil, Card{}, fmt.Errorf("README.md: %w", err)
@@ -175,24 +172,6 @@ func findData(dir string) ([]string, error) {
 }
 
 const settings = "JSON and YAML"
-
-// refuseTerminalBench looks for tasks in the first format of Terminal-Bench, whose other files look like data.
-func refuseTerminalBench(dir string) error {
-	for _, pattern := range []string{"task.yaml", "*/task.yaml"} {
-		found, err := fs.Glob(os.DirFS(dir), pattern)
-		if err != nil || len(found) == 0 {
-			continue
-		}
-		data, err := readFile(filepath.Join(dir, found[0]))
-		if err != nil {
-			return err
-		}
-		if root, err := ParseYAML(data); err == nil && isTerminalBench(root) {
-			return fmt.Errorf("%s: %w", found[0], errTerminalBench)
-		}
-	}
-	return nil
-}
 
 // describing are the files that libraries put beside the data.
 var describing = []string{"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}

@@ -195,26 +195,31 @@ func TestPatterns(t *testing.T) {
 	wantError(t, err, "split and subset choose within a directory")
 }
 
-// TestTerminalBench holds that tasks in its first format are told from data, and what to do with them.
+// TestTerminalBench reads a task in its first format, and says what one of its files is.
 func TestTerminalBench(t *testing.T) {
-	const task = "instruction: |-\n  Say hello.\nauthor_name: a\nparser_name: pytest\nmax_agent_timeout_sec: 360.0\n"
-	dir := tree(t, map[string]string{"tasks/hello/task.yaml": task, "tasks/hello/docker-compose.yaml": "services: {}", "tasks/hello/tests/data.csv": "a,b\n"})
-	for _, path := range []string{"tasks", "tasks/hello", "tasks/hello/task.yaml", "tasks/*/task.yaml"} {
+	dir := tree(t, map[string]string{
+		"tasks/hello/task.yaml": "instruction: Say hello.\nparser_name: pytest\n", "tasks/hello/Dockerfile": "FROM x\n",
+		"tasks/hello/run-tests.sh": "pytest\n", "tasks/hello/tests/data.csv": "a,b\n",
+	})
+	for _, path := range []string{"tasks", "tasks/hello"} {
+		tasks := read(t, filepath.Join(dir, path), datasets.Options{})
+		if len(tasks) != 1 || tasks[0].ID != "hello" || tasks[0].Build == nil || tasks[0].Verify[0].Reward != "pytest" {
+			t.Errorf("%s: %+v", path, tasks)
+		}
+	}
+	for _, path := range []string{"tasks/hello/task.yaml", "tasks/*/task.yaml"} {
 		source, err := datasets.Open(filepath.Join(dir, path), datasets.Options{})
 		if err == nil {
 			for _, err = range source.Tasks(t.Context()) {
 			}
 		}
-		wantError(t, err, "task.yaml: it is a task of Terminal-Bench's first format", "harbor tasks migrate -i TASKS -o CONVERTED")
+		wantError(t, err, "task.yaml: it is part of a task of Terminal-Bench", "give the directory")
 	}
-	short := tree(t, map[string]string{"hello/task.yaml": "instruction: Say hello.\nparser_name: pytest\n"}) // the rest has defaults
-	_, err := datasets.Open(short, datasets.Options{})
-	wantError(t, err, "hello/task.yaml: it is a task of Terminal-Bench's first format")
 	// A dataset of our own may be called so.
 	if tasks := read(t, filepath.Join(tree(t, map[string]string{"task.yaml": "- {prompt: a}"}), "task.yaml"), datasets.Options{}); len(tasks) != 1 {
 		t.Errorf("%d tasks, want 1", len(tasks))
 	}
-	_, err = datasets.Open(tree(t, map[string]string{"readme": "# hello", "tasks.txt": `{"prompt": "a"}`}), datasets.Options{})
+	_, err := datasets.Open(tree(t, map[string]string{"readme": "# hello", "tasks.txt": `{"prompt": "a"}`}), datasets.Options{})
 	wantError(t, err, "tasks.txt holds JSON Lines: give that file, or name it .jsonl")
 }
 

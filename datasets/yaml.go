@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"trajgen/datasets/internal/harbor"
 	"trajgen/pipeline/episode"
 )
 
@@ -23,10 +24,10 @@ func yamlRows(text *bufio.Reader, _ string, yield func(row) bool) error {
 	if err != nil {
 		return err
 	}
-	list, err := ParseYAML(data)
-	if err == nil && isTerminalBench(list) {
-		err = errTerminalBench
+	if harbor.IsFirst(data) {
+		return errTerminalBench
 	}
+	list, err := ParseYAML(data)
 	if err != nil {
 		return err
 	}
@@ -58,19 +59,8 @@ func taskRows(list *yaml.Node, yield func(row) bool) error {
 	return nil
 }
 
-// errTerminalBench is what to do with a task in the first format of Terminal-Bench.
-var errTerminalBench = errors.New("it is a task of Terminal-Bench's first format (task.yaml), and what is played is the format that followed it, Harbor's (task.toml): " +
-	"convert the tasks with Harbor's own program, harbor tasks migrate -i TASKS -o CONVERTED, and give the directory CONVERTED")
-
-// isTerminalBench recognizes such a task by its keys.
-func isTerminalBench(root *yaml.Node) bool {
-	var task struct {
-		Instruction yaml.Node
-		Parser      yaml.Node `yaml:"parser_name"`
-		Time        yaml.Node `yaml:"max_agent_timeout_sec"`
-	}
-	return root != nil && root.Decode(&task) == nil && !task.Instruction.IsZero() && !(task.Parser.IsZero() && task.Time.IsZero())
-}
+// errTerminalBench is about a file of a task that is a directory.
+var errTerminalBench = errors.New("it is part of a task of Terminal-Bench, which is a directory: give the directory, or the one with all tasks")
 
 // ParseYAML returns the root of the only document, or nil when there is none. What aliases and merges (<<) stand for is in
 // their place.

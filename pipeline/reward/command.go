@@ -110,8 +110,9 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	for _, name := range slices.Sorted(maps.Keys(check.Env)) {
 		env = append(env, name+"="+check.Env[name])
 	}
+	most := mostOutput(check)
 	run := func(args, env []string) (sandbox.Result, error) {
-		return sandbox.Run(ctx, sb, sandbox.Command{Args: args, Env: env, Stdout: both, Stderr: both}, sandbox.RunOptions{})
+		return sandbox.Run(ctx, sb, sandbox.Command{Args: args, Env: env, Stdout: both, Stderr: both}, sandbox.RunOptions{Tail: most})
 	}
 	var result sandbox.Result
 	args, direct := sb.Layout().Direct(check.Command, env)
@@ -138,6 +139,8 @@ func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (float
 		return 0, "", &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d: %s", signal, detail)}
 	case exit.Code == 126 || exit.Code == 127:
 		return 0, "", &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier could not be run (status %d): %s", exit.Code, detail)}
+	case check.Reward == "pytest":
+		return judgePytest(stdout, detail)
 	case check.Reward != "stdout":
 		return verdict(exit.Code == 0), fmt.Sprintf("status %d: %s", exit.Code, detail), nil
 	case exit.Code != 0:

@@ -2,109 +2,201 @@ package harbor
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"trajgen/sandbox"
 
 	"go.yaml.in/yaml/v3"
+
+	"trajgen/sandbox"
 )
 
 // environment is the machine that a task wants.
 type environment struct {
 	image string
-	cwd   string // "" is the image's
+	build map[string]any // how the image is made, instead
+	cwd   string         // "" is the image's
 	env   map[string]string
-	files map[string]file // relative to the working directory
-	setup []string        // shell commands
-	from  string          // where it is said
+	setup []string // shell commands
+	from  string   // where it is said
 }
 
 var composeNames = []string{"docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"}
 
-// environment finds out the machine: an existing image, or a Dockerfile without a build step.
-func (t *task) environment(m machine) (e environment) {
-	compose := ""
+// composeFile is the one in a directory, or "".
+func (t *task) composeFile(dir string) (found string) {
 	for _, name := range composeNames {
-		if t.has("environment/" + name) {
-			compose = "environment/" + name
+		if t.has(path.Join(dir, name)) {
+			found = path.Join(dir, name)
 		}
 	}
+	return found
+}
+
+// environment finds out the machine: an image, or how it is made.
+func (t *task) environment(m machine) (e environment) {
+	const dockerfile = "environment/Dockerfile"
+	compose := t.composeFile("environment")
 	switch {
 	case compose != "":
-		e = t.compose(compose)
+		e = t.compose(compose, "main")
 		if m.Image != "" && e.image != "" && e.image != m.Image {
 			t.wrongf("%s: image %q, and task.toml has docker_image %q", compose, e.image, m.Image)
 		}
-		if e.image == "" && m.Image == "" {
-			t.wrongf("%s: services.main names no image, and task.toml no docker_image", compose)
+		if e.image == "" && e.build == nil && m.Image == "" {
+			if !t.has(dockerfile) {
+				t.wrongf("%s: services.main names no image, and task.toml no docker_image", compose)
+			}
+			e.build = t.build("environment", "Dockerfile")
 		}
 	case m.Image != "":
 		e.from = "docker_image"
-	case t.has("environment/Dockerfile"):
-		e = t.dockerfile("environment/Dockerfile", m.Cwd)
+	case t.has(dockerfile):
+		e.from, e.build = dockerfile, t.build("environment", "Dockerfile")
 	default:
 		e.from = "run"
 	}
-	e.image, e.cwd = cmp.Or(m.Image, e.image), cmp.Or(m.Cwd, e.cwd)
+	if m.Image != "" { // made from the same Dockerfile, beforehand
+		e.image, e.build = m.Image, nil
+	}
+	e.cwd = cmp.Or(m.Cwd, e.cwd)
 	if e.cwd != "" && !path.IsAbs(e.cwd) {
 		t.wrongf("the working directory %q is not absolute", e.cwd)
 	}
-	env := map[string]string{}
-	maps.Copy(env, e.env)
+	env := maps.Clone(e.env)
+	if env == nil {
+		env = map[string]string{}
+	}
 	maps.Copy(env, m.Env)
 	e.env = env
 	return e
 }
 
-// compose takes a file whose one service is an image as it is.
-func (t *task) compose(name string) (e environment) {
+// build is how an image is made from a directory of the task.
+func (t *task) build(dir, dockerfile string) map[string]any {
+	digest, err := checksum(context.Background(), t.files, dir)
+	if err != nil {
+		t.wrongf("%s: %v", dir, err)
+	}
+	return map[string]any{"dir": filepath.Join(t.at, filepath.FromSlash(dir)), "dockerfile": dockerfile, "digest": digest}
+}
+
+// service is one of a compose file. Rest is what a machine here cannot have.
+type service struct {
+	Image       string         `yaml:"image"`
+	Build       yaml.Node      `yaml:"build"`
+	WorkingDir  string         `yaml:"working_dir"`
+	Environment any            `yaml:"environment"`
+	Volumes     []any          `yaml:"volumes"`
+	Rest        map[string]any `yaml:",inline"`
+}
+
+// idle are the keys of the agent's service that say nothing of its machine: its command only waits, and limits stand elsewhere.
+var idle = []string{"command", "container_name", "deploy", "init", "platform", "pull_policy", "stdin_open", "tty"}
+
+// harness are variables that the programs set that these formats are from: images that they build, and where they keep logs.
+var harness = regexp.MustCompile(`\$\{?(T_BENCH_|HOST_|ENV_|MAIN_IMAGE_NAME|PREBUILT_IMAGE_NAME|CONTEXT_DIR|TEST_DIR|CPUS|MEMORY)`)
+
+// compose takes a file whose one service is the agent's machine.
+func (t *task) compose(name, agent string) (e environment) {
 	e.from = name
 	var whole struct {
-		Version  any    `yaml:"version"`
-		Name     string `yaml:"name"`
-		Services map[string]struct {
-			Image       string         `yaml:"image"`
-			WorkingDir  string         `yaml:"working_dir"`
-			Environment any            `yaml:"environment"`
-			Rest        map[string]any `yaml:",inline"`
-		} `yaml:"services"`
-		Rest map[string]any `yaml:",inline"`
+		Version  any                `yaml:"version"`
+		Name     string             `yaml:"name"`
+		Services map[string]service `yaml:"services"`
+		Rest     map[string]any     `yaml:",inline"`
 	}
-	text := t.text(name)
-	if err := yaml.Unmarshal([]byte(text), &whole); err != nil {
+	if err := yaml.Unmarshal([]byte(t.text(name)), &whole); err != nil {
 		t.wrongf("%s: %v", name, err)
 		return e
 	}
-	const advice = "a task here is one machine: want the service main alone, with image, environment and working_dir"
-	if strings.Contains(text, "${") {
-		t.wrongf("%s: it has variables of who runs it (${...}), of which a task gets nothing", name)
-	}
+	advice := fmt.Sprintf("a task here is one machine: want the service %s alone, with image or build, environment and working_dir", agent)
 	for _, key := range sortedNames(whole.Rest) {
 		t.wrongf("%s: %s: %s", name, key, advice)
 	}
-	for _, service := range sortedNames(whole.Services) {
-		if service != "main" {
-			t.wrongf("%s: service %s: %s", name, service, advice)
+	for _, other := range sortedNames(whole.Services) {
+		if other != agent {
+			t.wrongf("%s: service %s: %s", name, other, advice)
 		}
 	}
-	service, ok := whole.Services["main"]
+	s, ok := whole.Services[agent]
 	if !ok {
-		t.wrongf("%s: there is no service main: %s", name, advice)
+		t.wrongf("%s: there is no service %s: %s", name, agent, advice)
 	}
-	for _, key := range sortedNames(service.Rest) {
-		t.wrongf("%s: services.main.%s: %s", name, key, advice)
+	for _, key := range sortedNames(s.Rest) {
+		if !slices.Contains(idle, key) {
+			t.wrongf("%s: services.%s.%s: %s", name, agent, key, advice)
+		}
 	}
-	e.image, e.cwd = service.Image, service.WorkingDir
-	if e.env, ok = composeEnv(service.Environment); !ok {
-		t.wrongf("%s: services.main.environment: %v, want variables and their values", name, service.Environment)
+	for _, volume := range s.Volumes {
+		if text, _ := volume.(string); !harness.MatchString(text) {
+			t.wrongf("%s: services.%s.volumes: %s", name, agent, advice)
+		}
+	}
+	at := fmt.Sprintf("%s: services.%s", name, agent)
+	e.cwd = t.own(at+".working_dir", s.WorkingDir)
+	if !s.Build.IsZero() {
+		e.build = t.composeBuild(at+".build", path.Dir(name), &s.Build)
+	} else if !harness.MatchString(s.Image) {
+		e.image = t.own(at+".image", s.Image)
+	}
+	if e.env, ok = composeEnv(s.Environment); !ok {
+		t.wrongf("%s.environment: %v, want variables and their values", at, s.Environment)
+	}
+	for _, name := range sortedNames(e.env) {
+		e.env[name] = t.own(at+".environment", e.env[name])
 	}
 	return e
 }
 
-// composeEnv takes a mapping, or a list of NAME=VALUE.
+// own refuses a text with variables of whoever runs the task.
+func (t *task) own(at, text string) string {
+	if strings.Contains(text, "${") {
+		t.wrongf("%s: %q has variables of who runs it, of which a task gets nothing", at, text)
+	}
+	return text
+}
+
+// composeBuild reads the key build of a service: a directory, or a mapping.
+func (t *task) composeBuild(at, dir string, node *yaml.Node) map[string]any {
+	var b struct {
+		Context, Dockerfile, Target string
+		Args                        any
+		Rest                        map[string]any `yaml:",inline"`
+	}
+	if node.Decode(&b.Context) != nil {
+		if err := node.Decode(&b); err != nil || len(b.Rest) > 0 {
+			t.wrongf("%s: want a directory, or context, dockerfile, target and args", at)
+		}
+	}
+	if harness.MatchString(b.Context) {
+		b.Context = "."
+	}
+	context := path.Join(dir, t.own(at, b.Context))
+	if b.Dockerfile = cmp.Or(t.own(at, b.Dockerfile), "Dockerfile"); !filepath.IsLocal(b.Dockerfile) || !t.has(path.Join(context, b.Dockerfile)) {
+		t.wrongf("%s: there is no %s in %s", at, b.Dockerfile, context)
+		return nil
+	}
+	build := t.build(context, b.Dockerfile)
+	args, ok := composeEnv(b.Args)
+	if !ok {
+		t.wrongf("%s.args: %v, want names and values", at, b.Args)
+	}
+	if len(args) > 0 {
+		build["args"] = args
+	}
+	if b.Target != "" {
+		build["target"] = b.Target
+	}
+	return build
+}
+
+// composeEnv takes a mapping, or a list of NAME=VALUE, without what only the harness knows.
 func composeEnv(value any) (map[string]string, bool) {
 	env := map[string]string{}
 	switch value := value.(type) {
@@ -130,5 +222,6 @@ func composeEnv(value any) (map[string]string, bool) {
 	default:
 		return nil, false
 	}
+	maps.DeleteFunc(env, func(_, value string) bool { return harness.MatchString(value) })
 	return env, !slices.ContainsFunc(sortedNames(env), func(name string) bool { return !sandbox.IsVariable(name) })
 }

@@ -22,8 +22,9 @@ const (
 
 // task is a directory that is read, with what is wrong with it so far.
 type task struct {
-	files fs.FS // of the directory, which nothing leads out of
-	left  int   // of mostBytes
+	at    string // its directory on this machine
+	files fs.FS  // of the directory, which nothing leads out of
+	left  int    // of mostBytes
 	wrong []string
 }
 

@@ -1,7 +1,7 @@
 // Package harbor reads task directories in Harbor's format, in which Terminal-Bench comes, as rows of a dataset.
 //
-// A task that cannot be played as specified becomes a row with the reasons: an image that must be built, services beside the one
-// machine, devices. No part of a task is left out silently.
+// It reads Terminal-Bench's first format, too. A task that cannot be played as specified becomes a row with the reasons: services
+// beside the one machine, devices. No part of a task is left out silently.
 package harbor
 
 import (
@@ -41,7 +41,8 @@ type Row struct {
 	Wrong  []string
 }
 
-// Open finds the tasks in a directory: the directory itself, or any below it that has a task.toml. It returns nil when
+// Open finds the tasks in a directory: the directory itself, or any below it that has a task.toml, or a task.yaml of
+// Terminal-Bench. It returns nil when
 // there is none. Directories whose name begins with a dot are passed over.
 func Open(dir string) (*Dir, error) {
 	root, err := os.OpenRoot(dir)
@@ -60,7 +61,7 @@ func Open(dir string) (*Dir, error) {
 		case name != "." && strings.HasPrefix(entry.Name(), "."):
 			return fs.SkipDir
 		}
-		if _, err := root.Lstat(path.Join(name, configName)); err != nil {
+		if _, err := root.Lstat(path.Join(name, configName)); err != nil && !isFirst(root.FS(), name) {
 			return nil
 		}
 		found.tasks = append(found.tasks, name)
@@ -93,6 +94,10 @@ func (d *Dir) Rows() iter.Seq2[Row, error] {
 // row reads one task. Only a directory that is not there any more is an error.
 func (d *Dir) row(root *os.Root, name string) (Row, error) {
 	row := Row{File: filepath.Join(d.path, filepath.FromSlash(name), configName)}
+	at, err := filepath.Abs(filepath.Dir(row.File))
+	if err != nil {
+		return row, err
+	}
 	own, err := root.OpenRoot(filepath.FromSlash(name))
 	if err != nil {
 		return row, err
@@ -100,12 +105,14 @@ func (d *Dir) row(root *os.Root, name string) (Row, error) {
 	defer own.Close()
 	id := name
 	if name == "." {
-		if whole, err := filepath.Abs(d.path); err == nil {
-			id = filepath.Base(whole)
-		}
+		id = filepath.Base(at)
 	}
-	t := &task{files: own.FS(), left: mostBytes}
-	fields := t.fields(id)
+	t := &task{at: at, files: own.FS(), left: mostBytes}
+	read := t.fields
+	if !t.has(configName) {
+		row.File, read = filepath.Join(filepath.Dir(row.File), firstName), t.first
+	}
+	fields := read(id)
 	if len(t.wrong) == 0 {
 		if row.Object, err = episode.JSON(fields); err != nil {
 			t.wrongf("%v", err)
@@ -128,7 +135,7 @@ func (d *Dir) Digest(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		digest, err := checksum(ctx, own.FS())
+		digest, err := checksum(ctx, own.FS(), parts(own.FS())...)
 		if err = errors.Join(err, own.Close()); err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
@@ -139,9 +146,9 @@ func (d *Dir) Digest(ctx context.Context) (string, error) {
 
 // checksum is a task's digest as Harbor's users know it: SHA-256 over a record for each file that makes the task, sorted
 // by path.
-func checksum(ctx context.Context, files fs.FS) (string, error) {
+func checksum(ctx context.Context, files fs.FS, parts ...string) (string, error) {
 	var names []string
-	for _, name := range []string{configName, "instruction.md", "README.md", "trajectory.json", "environment", "tests", "solution", "steps"} {
+	for _, name := range parts {
 		err := fs.WalkDir(files, name, func(name string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
 				names = append(names, name)

@@ -193,72 +193,77 @@ verifier = {timeout_sec = 5, env = {B = "2"}}
 	}
 }
 
-// TestDockerfile does without an engine what can be done without.
+// TestDockerfile holds that a Dockerfile is handed over whole, with what it copies.
 func TestDockerfile(t *testing.T) {
-	row := only(t, tree(t, t.TempDir(), with(map[string]string{
-		"environment/Dockerfile": `# syntax=docker/dockerfile:1
-ARG TAG=24.04
-FROM --platform=linux/amd64 ubuntu:${TAG} AS main
-LABEL a=b
-ENV A=1 B="two words" \
-    # a comment between
-    D=4
-ENV C=${A}x
-ENV OLD the rest of it
-WORKDIR /srv
-WORKDIR app
-COPY one.txt ./
-COPY --chmod=600 ["data", "/data/"]
-COPY . copied
-ADD one.txt /etc/conf
-USER root
-EXPOSE 80
-CMD ["sleep", "1"]
-`,
-		"environment/one.txt": "1", "environment/data/d.txt": "d", "environment/skipped.log": "l", "environment/kept.log": "k",
-		"environment/.dockerignore": "*.log\n!kept.log\nDockerfile\n.dockerignore\n",
-	})))
+	dir := tree(t, t.TempDir(), with(map[string]string{
+		"environment/Dockerfile": "FROM ubuntu:24.04\nENV PATH=/x:$PATH\nRUN make\nUSER app\n", "environment/one.txt": "1",
+		"task.toml": "[environment]\nworkdir = '/app'\n",
+	}))
+	row := only(t, dir)
 	got := fields(t, row)
-	want := map[string]any{
-		"image": "ubuntu:24.04", "cwd": "/srv/app",
-		"env": map[string]any{"A": "1", "B": "two words", "C": "1x", "D": "4", "OLD": "the rest of it"},
-		"files": map[string]any{
-			"one.txt": "1", ".environment-files/1/d.txt": "d", ".environment-files/2/one.txt": "1",
-			"copied/one.txt": "1", "copied/data/d.txt": "d", "copied/kept.log": "k",
-		},
-		"setup": `set -e
-mkdir -p '/data'
-mkdir -p '/srv'
-mkdir -p '/srv/app/copied'
-chmod 600 '.environment-files/1/d.txt'
-mkdir -p '/data' && mv -f '.environment-files/1/d.txt' '/data/d.txt'
-mkdir -p '/etc' && mv -f '.environment-files/2/one.txt' '/etc/conf'
-rm -rf .environment-files`,
-		"environment_from": "environment/Dockerfile",
+	build, _ := got["build"].(map[string]any)
+	digest := build["digest"]
+	delete(build, "digest")
+	want := map[string]any{"dir": filepath.Join(dir, "environment"), "dockerfile": "Dockerfile"}
+	if diff := cmp.Diff([]any{want, "/app", "environment/Dockerfile"}, []any{build, got["cwd"], got["environment_from"]}); diff != "" {
+		t.Errorf("build, cwd, environment_from (-want +got):\n%s", diff)
 	}
-	for name := range got {
-		if want[name] == nil {
-			delete(got, name)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
+	tree(t, dir, map[string]string{"environment/one.txt": "2"})
+	if again := fields(t, only(t, dir))["build"].(map[string]any)["digest"]; digest == nil || again == digest {
+		t.Errorf("the digest is %v, and %v with another file", digest, again)
 	}
 }
 
-// TestWorkdirs holds that files lie where the Dockerfile puts them also when the agent begins in another directory.
-func TestWorkdirs(t *testing.T) {
-	got := fields(t, only(t, tree(t, t.TempDir(), with(map[string]string{
-		"task.toml":              "version = \"1.0\"\n[environment]\nworkdir = \"/app/sub/\"\n",
-		"environment/Dockerfile": "ARG A=1 B=\"x y\" C=${A}2\nFROM img:$C\nENV V=$B\nWORKDIR /app\nCOPY a.txt ./\nCOPY a.txt sub/ \\\n",
-		"environment/a.txt":      "a",
-	}))))
-	want := []any{
-		"img:12", "/app/sub/", map[string]any{"V": "x y"}, map[string]any{".environment-files/1/a.txt": "a", "a.txt": "a"},
-		"set -e\nmkdir -p '/app'\nmkdir -p '/app' && mv -f '.environment-files/1/a.txt' '/app/a.txt'\nrm -rf .environment-files",
+// TestFirst reads tasks of Terminal-Bench's first format.
+func TestFirst(t *testing.T) {
+	files := map[string]string{
+		"task.yaml":        "instruction: |-\n  Say hello.\nauthor_name: a\ndifficulty: easy\ncategory: files\ntags: [x]\nparser_name: pytest\nmax_agent_timeout_sec: 90.0\n",
+		"Dockerfile":       "FROM x\nRUN make\n",
+		"run-tests.sh":     "pytest",
+		"solution.sh":      "echo",
+		"tests/test_it.py": "def test(): pass",
+		"docker-compose.yaml": "services:\n  client:\n    build:\n      dockerfile: Dockerfile\n    image: ${T_BENCH_TASK_DOCKER_CLIENT_IMAGE_NAME}\n" +
+			"    container_name: ${T_BENCH_TASK_DOCKER_CLIENT_CONTAINER_NAME}\n    command: [sh, -c, sleep infinity]\n" +
+			"    environment:\n      - TEST_DIR=${T_BENCH_TEST_DIR}\n      - A=1\n    volumes:\n      - ${T_BENCH_TASK_LOGS_PATH}:${T_BENCH_CONTAINER_LOGS_PATH}\n",
 	}
-	if diff := cmp.Diff(want, []any{got["image"], got["cwd"], got["env"], got["files"], got["setup"]}); diff != "" {
-		t.Errorf("image, cwd, env, files, setup (-want +got):\n%s", diff)
+	dir := tree(t, filepath.Join(t.TempDir(), "hello"), files)
+	got := fields(t, only(t, dir))
+	want := []any{
+		"hello", "Say hello.", "full", "easy", []any{"files", "x"}, map[string]any{"A": "1"}, map[string]any{"time": 90.0},
+		map[string]any{
+			"command": "bash /tests/run-tests.sh", "reward": "pytest", "timeout": 60.0, "env": map[string]any{"TEST_DIR": "/tests"},
+			"tests": map[string]any{"/tests/run-tests.sh": "pytest", "/tests/test_it.py": "def test(): pass"},
+		},
+	}
+	have := []any{got["id"], got["prompt"], got["network"], got["difficulty"], got["tags"], got["env"], got["limits"], got["verify"]}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if build, _ := got["build"].(map[string]any); build["dir"] != dir || build["dockerfile"] != "Dockerfile" {
+		t.Errorf("build %v", build)
+	}
+	if gold, _ := json.Marshal(got["gold"]); !strings.Contains(string(gold), "bash /oracle/solution.sh") {
+		t.Errorf("gold %s", gold)
+	}
+	for name, want := range map[string]string{
+		"task.yaml":           `parser_name: "swebench", want pytest`,
+		"docker-compose.yaml": "service db: a task here is one machine",
+	} {
+		other := map[string]string{}
+		for file, text := range files {
+			other[file] = text
+		}
+		other[name] += map[string]string{"task.yaml": "", "docker-compose.yaml": "  db:\n    image: y\n"}[name]
+		other[name] = strings.Replace(other[name], "parser_name: pytest", "parser_name: swebench", 1)
+		row := only(t, tree(t, t.TempDir(), other))
+		if !strings.Contains(strings.Join(row.Wrong, "\n"), want) {
+			t.Errorf("%s: %q, want %q", name, row.Wrong, want)
+		}
+	}
+	files["solution.yaml"] = "- command: echo hi\n  min_timeout_sec: 1\n- command: ':wq'\n  append_enter: false\n"
+	delete(files, "solution.sh")
+	if got := fields(t, only(t, tree(t, t.TempDir(), files))); got["gold"] != nil {
+		t.Errorf("keys pressed in a terminal are taken for commands: %v", got["gold"])
 	}
 }
 
@@ -272,7 +277,6 @@ func TestCompose(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	docker := func(text string) map[string]string { return map[string]string{"environment/Dockerfile": text} }
 	toml := func(text string) map[string]string { return map[string]string{"task.toml": text} }
 	compose := func(text string) map[string]string { return map[string]string{"environment/docker-compose.yaml": text} }
 	tests := []struct {
@@ -302,19 +306,9 @@ func TestRefuses(t *testing.T) {
 			[]string{`"best", want mean or final`, `steps[0].name: "../x"`, "steps[1].min_reward: "}},
 		{"files of a step", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "steps/a/instruction.md": "x", "steps/a/workdir/f": "x"},
 			[]string{"steps/a/workdir: ", "instruction.md: a task with steps"}},
-		{"RUN", docker("FROM x\nRUN apt-get update && \\\n  apt-get install y\nRUN <<EOF\nFROM z\nEOF\n"), []string{"environment/Dockerfile:2: RUN needs an engine", "docker_image"}},
-		{"stages", docker("FROM x AS a\nFROM y\nCOPY --from=a /b /c\n"), []string{":2: FROM: a second stage needs", ":3: COPY: --from=a needs"}},
-		{"user", docker("FROM x\nUSER app\n"), []string{":2: USER: app, but all commands"}},
-		{"the image's variable", docker("FROM x\nENV PATH=/opt/bin:$PATH\n"), []string{"$PATH is the image's own"}},
-		{"not there", docker("FROM x\nCOPY a b\n"), []string{`"a" is not in environment/`}},
-		{"out of the context", docker("FROM x\nCOPY ../instruction.md b\n"), []string{`is not in environment/`}},
-		{"unpacked", docker("FROM x\nADD a.tar.gz /b\nADD https://example.org/x /y\n"), []string{"a.tar.gz is fetched or unpacked", "https://example.org/x is"}},
-		{"nowhere", docker("FROM x\nWORKDIR app\nENTRYPOINT [\"x\"]\nFOO bar\n"), []string{`"app" is relative to the image's own`, "ENTRYPOINT: it needs", "FOO: this instruction is not known"}},
-		{"text within", docker("FROM x\nCOPY <<EOF /a\nb\nEOF\n"), []string{"text within a Dockerfile"}},
-		{"scratch", docker("FROM scratch\n"), []string{"an empty image"}},
 		{"services", compose("volumes: {v: {}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y}\n"), []string{"volumes: a task here is one machine", "service db:", "services.main.ports:"}},
 		{"no service", compose("services: {}\n"), []string{"there is no service main", "names no image"}},
-		{"its variables", compose("services: {main: {image: '${IMAGE}'}}\n"), []string{"variables of who runs it"}},
+		{"its variables", compose("services: {main: {image: '${IMAGE}'}}\n"), []string{"has variables of who runs it"}},
 		{"no YAML", compose("services: [\n"), []string{"docker-compose.yaml: "}},
 	}
 	for _, tt := range tests {
@@ -350,7 +344,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	row := only(t, dir)
-	if len(row.Wrong) < 2 || row.Object != nil {
+	if len(row.Wrong) < 2 || row.Object != nil { // of the tests, and of what an image is built of
 		t.Errorf("wrong is %q, want both links in it", row.Wrong)
 	}
 }
@@ -363,6 +357,9 @@ func TestOpen(t *testing.T) {
 	for _, name := range []string{"b", "a/x", "a-b", ".hidden/c"} {
 		tree(t, filepath.Join(dir, name), with(nil))
 	}
+	tree(t, filepath.Join(dir, "c"), map[string]string{
+		"task.yaml": "instruction: x\nparser_name: pytest\n", "run-tests.sh": "x", "Dockerfile": "FROM x",
+	})
 	tree(t, filepath.Join(dir, "b/environment"), map[string]string{"task.toml": ""}) // part of a task
 	found, err := harbor.Open(dir)
 	if err != nil {
@@ -375,7 +372,7 @@ func TestOpen(t *testing.T) {
 		}
 		got = append(got, fields(t, row)["id"].(string))
 	}
-	if diff := cmp.Diff([]string{"a-b", "a/x", "b"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a-b", "a/x", "b", "c"}, got); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
 	before, err := found.Digest(t.Context())

@@ -2,7 +2,6 @@ package harbor
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -34,22 +33,10 @@ func (t *task) fields(id string) map[string]any {
 	given("limits", seconds > 0, map[string]any{"time": seconds})
 
 	e := t.environment(c.Environment)
-	given("image", e.image != "", e.image)
-	given("cwd", e.cwd != "", e.cwd)
-	given("env", len(e.env) > 0, e.env)
-	given("files", len(e.files) > 0, contents(e.files, ""))
-	fields["environment_from"] = e.from
 	if c.Environment.Health != (health{}) {
 		e.setup = append(e.setup, c.Environment.Health.script())
 	}
-	if len(e.setup) > 0 {
-		fields["setup"] = "set -e\n" + strings.Join(e.setup, "\n")
-	}
-	digest, err := checksum(context.Background(), t.files)
-	if err != nil {
-		t.wrongf("%v", err)
-	}
-	fields["task_checksum"] = digest
+	t.place(fields, e)
 	return fields
 }
 
@@ -121,9 +108,7 @@ func (t *task) verify(name string, p part, tests map[string]file) map[string]any
 	if _, ok := tests["test.sh"]; !ok {
 		t.wrongf("tests/test.sh: there is none, and it judges the task")
 	}
-	if total := size(tests); total > mostTests {
-		t.wrongf("tests: %d MiB of files, over the limit of %d MiB; have test.sh fetch or make what is large", total>>20, mostTests>>20)
-	}
+	t.weigh(tests)
 	check := map[string]any{
 		"command": "/tests/test.sh", "tests": contents(tests, "/tests/"), "reward": "file",
 		"timeout": cmp.Or(p.Seconds, verifierSeconds),
