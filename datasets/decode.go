@@ -222,6 +222,20 @@ func checkTask(p *problems, t *episode.Task) {
 	if len(t.Toolsets) > 0 && t.Distribution != "" {
 		p.addf("toolsets and distribution exclude each other: toolsets are fixed, a distribution is drawn from")
 	}
+	users := 0
+	for _, message := range t.Prompt {
+		if message.Role == "user" {
+			users++
+		}
+	}
+	for i, check := range t.Verify {
+		if check.After > users {
+			p.addf("verify[%d].after: %d, and the user has %d messages", i, check.After, users)
+		}
+		if check.AtLeast != 0 && check.After == 0 {
+			p.addf("verify[%d].at_least only goes with after", i)
+		}
+	}
 	if len(*p) == 0 {
 		checkStates(p, t)
 		checkGold(p, t)

@@ -28,8 +28,10 @@ var checkKeys = withRewardKeys(keys[episode.Check]{
 	"env": func(p *problems, check *episode.Check, at string, value json.RawMessage) {
 		check.Env = variables(p, at, value)
 	},
-	"weight":  field(asPositive, func(c *episode.Check) *float64 { return &c.Weight }),
-	"timeout": field(asDuration, func(c *episode.Check) *time.Duration { return &c.Timeout }),
+	"after":    field(asCount, func(c *episode.Check) *int { return &c.After }),
+	"at_least": field(asNumber, func(c *episode.Check) *float64 { return &c.AtLeast }),
+	"weight":   field(asPositive, func(c *episode.Check) *float64 { return &c.Weight }),
+	"timeout":  field(asDuration, func(c *episode.Check) *time.Duration { return &c.Timeout }),
 
 	"site_state": readState,
 })

@@ -72,7 +72,11 @@ type Files map[string]File
 // Check is one way to judge an episode. Exactly one of Command, Exact, Number, Regex, SiteState, HomeState, Outbox is set; Tests are files for Command, which
 // runs after they were put in place.
 type Check struct {
-	Name    string  `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// After is the message of the user, from 1, behind whose answer the check judges; 0 is the last. Below AtLeast the agent's part
+	// ends there.
+	After   int     `json:"after,omitempty"`
+	AtLeast float64 `json:"at_least,omitempty"`
 	Weight  float64 `json:"weight,omitempty"` // share of the reward; 0 means 1
 	Command string  `json:"command,omitempty"`
 	Tests   Files   `json:"tests,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"trajgen/pipeline/episode"
 	"trajgen/sandbox"
@@ -31,6 +32,8 @@ type Subject struct {
 	State func(ctx context.Context, site string) (json.RawMessage, error)
 	// Home and Outbox return what the episode's home holds, and what was sent from it, likewise.
 	Home, Outbox func() (json.RawMessage, error)
+	// Earlier are results of Judge, by the number of the check.
+	Earlier map[int][]episode.Reward
 }
 
 // Broken means that a verifier could not reach a verdict: the episode has no reward, which is not the same as zero.
@@ -114,35 +117,69 @@ func Kind(check episode.Check) (string, error) {
 	return given[0], nil
 }
 
-// Verify runs every check and returns the verdicts in order with their weighted mean. If a check is Broken it returns no reward: a
-// mean over the other checks would be a different reward.
+// Judge runs one check. Its verdict comes first, then its further numbers.
+func Judge(ctx context.Context, check episode.Check, subject Subject) ([]episode.Reward, error) {
+	kind, err := Kind(check)
+	if err != nil {
+		return nil, &Broken{Class: "spec", Message: err.Error()}
+	}
+	name := cmp.Or(check.Name, kind)
+	judged, err := kinds[kind].verify(ctx, check, subject)
+	if err != nil {
+		return nil, fmt.Errorf("check (%s): %w", name, err)
+	}
+	weight := check.Weight
+	if weight == 0 {
+		weight = 1
+	}
+	rewards := []episode.Reward{{Name: name, Value: judged.value, Weight: weight, Detail: judged.detail}}
+	for _, beside := range slices.Sorted(maps.Keys(judged.further)) {
+		rewards = append(rewards, episode.Reward{Name: name + "." + beside, Value: judged.further[beside]})
+	}
+	return rewards, nil
+}
+
+// Verify runs every check that was not judged before, and returns the verdicts in order with their weighted mean. If a check
+// is Broken it returns no reward: a mean over the other checks would be a different reward.
 func Verify(ctx context.Context, checks []episode.Check, subject Subject) ([]episode.Reward, float64, error) {
 	var total, weights float64
 	rewards := make([]episode.Reward, 0, len(checks))
 	for i, check := range checks {
-		kind, err := Kind(check)
-		if err != nil {
-			return nil, 0, &Broken{Class: "spec", Message: err.Error()}
+		judged := subject.Earlier[i]
+		if judged == nil {
+			var err error
+			if judged, err = Judge(ctx, check, subject); err != nil {
+				return nil, 0, fmt.Errorf("%d: %w", i+1, err)
+			}
 		}
-		name := cmp.Or(check.Name, kind)
-		judged, err := kinds[kind].verify(ctx, check, subject)
-		if err != nil {
-			return nil, 0, fmt.Errorf("check %d (%s): %w", i+1, name, err)
-		}
-		weight := check.Weight
-		if weight == 0 {
-			weight = 1
-		}
-		rewards = append(rewards, episode.Reward{Name: name, Value: judged.value, Weight: weight, Detail: judged.detail})
-		for _, beside := range slices.Sorted(maps.Keys(judged.further)) {
-			rewards = append(rewards, episode.Reward{Name: name + "." + beside, Value: judged.further[beside]})
-		}
-		total += weight * judged.value
-		weights += weight
+		rewards = append(rewards, judged...)
+		total += judged[0].Weight * judged[0].Value
+		weights += judged[0].Weight
 	}
 	mean := total / weights
 	if math.IsNaN(mean) || math.IsInf(mean, 0) {
 		return nil, 0, &Broken{Class: "spec", Message: fmt.Sprintf("verify: weights sum to %v", weights)}
 	}
 	return rewards, mean, nil
+}
+
+// Clear removes what a check brought into the sandbox, for an agent that goes on.
+func Clear(ctx context.Context, check episode.Check, subject Subject) error {
+	if check.Command == "" {
+		return nil
+	}
+	sb, err := subject.Sandbox(ctx)
+	if err != nil {
+		return err
+	}
+	paths := []string{sb.Layout().Tests}
+	if check.Reward == "file" {
+		paths = append(paths, Verdicts)
+	}
+	for _, name := range slices.Sorted(maps.Keys(check.Tests)) {
+		if !strings.HasPrefix(name, "/tests/") {
+			paths = append(paths, name)
+		}
+	}
+	return errors.Join(sb.KillAll(ctx), sb.Files().Remove(ctx, paths...))
 }

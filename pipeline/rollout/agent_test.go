@@ -34,7 +34,9 @@ func playWith(t *testing.T, s *script, task episode.Task, toolsets []string, edi
 		e(player)
 	}
 	task.ID = "t"
-	task.Prompt = []episode.Message{{Role: "user", Content: "do it"}}
+	if task.Prompt == nil {
+		task.Prompt = []episode.Message{{Role: "user", Content: "do it"}}
+	}
 	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: toolsets, Attempt: 1}
 	ep.ID = ep.Key.ID()
 	err = player.Play(t.Context(), &task, ep)

@@ -24,13 +24,17 @@ var errLimit = errors.New("limit reached")
 func (a *attempt) converse(ctx context.Context) error {
 	began := a.Now().Add(-a.progress.carried)
 	defer func() {
-		opened := a.ep.Phases.Open + a.ep.Phases.Setup
+		opened := a.ep.Phases.Open + a.ep.Phases.Setup + a.ep.Phases.Verify
 		a.ep.Phases.Agent = a.Now().Sub(began) - opened
 	}()
 	a.greet()
+	asked := 0
 	for _, part := range parts(a.ep.Task.Prompt) { // whose images are kept
 		for _, message := range part {
 			a.say(message)
+			if message.Role == "user" {
+				asked++
+			}
 		}
 		a.ep.Answer = "" // what was answered before is not an answer to this
 		if err := a.answer(ctx); err != nil && !errors.Is(err, errLimit) {
@@ -38,6 +42,11 @@ func (a *attempt) converse(ctx context.Context) error {
 		}
 		if a.ep.Stop != "" {
 			return nil
+		}
+		if goOn, err := a.judgeStep(ctx, asked); err != nil {
+			return err
+		} else if !goOn {
+			break
 		}
 	}
 	a.ep.Stop = episode.StopAnswered

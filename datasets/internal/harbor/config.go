@@ -35,6 +35,7 @@ type part struct {
 type step struct {
 	Name            string
 	Agent, Verifier part
+	Least           float64 `json:"min_reward"`
 }
 
 // machine is what task.toml says of the environment.

@@ -176,7 +176,11 @@ verifier = {timeout_sec = 5, env = {B = "2"}}
 		return map[string]any{"name": name, "command": "/tests/test.sh", "reward": "file", "timeout": timeout, "env": map[string]any{"A": "1", "B": b},
 			"tests": map[string]any{"/tests/test.sh": script, "/tests/common": "c"}}
 	}
-	one, two := check("one", "1", "1", 600), check("two", "2", "2", 5)
+	first := func(check any) any {
+		check.(map[string]any)["after"] = 1.0
+		return check
+	}
+	one, two := first(check("one", "1", "1", 600)), check("two", "2", "2", 5)
 	if diff := cmp.Diff([]any{one, two}, got["verify"]); diff != "" {
 		t.Errorf("verify (-want +got):\n%s", diff)
 	}
@@ -302,8 +306,10 @@ func TestRefuses(t *testing.T) {
 		{"a secret", toml("[verifier.env]\nKEY = '${KEY}'\n"), []string{"verifier.env.KEY: it is taken from the runner's environment"}},
 		{"version", toml("schema_version = '2.0'\n"), []string{`schema_version: "2.0", want`}},
 		{"health", toml("[environment.healthcheck]\nretries = 1\n"), []string{"healthcheck.command: it is empty"}},
-		{"steps", toml("multi_step_reward_strategy = 'best'\n[[steps]]\nname = '../x'\n[[steps]]\nname = 'a'\nmin_reward = 1.0\n"),
-			[]string{`"best", want mean or final`, `steps[0].name: "../x"`, "steps[1].min_reward: "}},
+		{"steps", toml("multi_step_reward_strategy = 'best'\n[[steps]]\nname = '../x'\n[[steps]]\nname = 'a'\n"),
+			[]string{`"best", want mean or final`, `steps[0].name: "../x"`}},
+		{"a gate that nothing judges", map[string]string{"task.toml": "multi_step_reward_strategy = 'final'\n[[steps]]\nname = 'a'\nmin_reward = 1.0\n[[steps]]\nname = 'b'\n"},
+			[]string{"steps[0].min_reward: with multi_step_reward_strategy final"}},
 		{"files of a step", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "steps/a/instruction.md": "x", "steps/a/workdir/f": "x"},
 			[]string{"steps/a/workdir: ", "instruction.md: a task with steps"}},
 		{"services", compose("volumes: {v: {}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y}\n"), []string{"volumes: a task here is one machine", "service db:", "services.main.ports:"}},

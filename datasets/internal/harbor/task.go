@@ -68,7 +68,16 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 		tests := maps.Clone(shared)
 		maps.Copy(tests, t.tree(path.Join(dir, "tests")))
 		if c.Strategy != "final" || i == len(c.Steps)-1 {
-			checks = append(checks, t.verify(s.Name, merged(c.Verifier, s.Verifier), tests))
+			check := t.verify(s.Name, merged(c.Verifier, s.Verifier), tests)
+			if i < len(c.Steps)-1 { // the last step's end is the task's
+				check["after"] = i + 1
+				if s.Least != 0 {
+					check["at_least"] = s.Least
+				}
+			}
+			checks = append(checks, check)
+		} else if s.Least != 0 {
+			t.wrongf("%s: steps[%d].min_reward: with multi_step_reward_strategy final only the last step is judged", configName, i)
 		}
 		steps := t.solve(c, path.Join(dir, "solution"))
 		solved = solved && steps != nil
