@@ -48,8 +48,8 @@ func TestHarbor(t *testing.T) {
 		"steps/first/instruction.md": "Write Hello to out.txt.", "steps/first/tests/test.sh": honest, "steps/first/solution/solve.sh": "echo Hello > out.txt",
 		"steps/second/instruction.md": "Copy it to more.txt.", "steps/second/tests/test.sh": "cmp out.txt more.txt; echo $((1-$?)) > /logs/verifier/reward.txt", "steps/second/solution/solve.sh": "cp out.txt more.txt",
 	})
-	harborTask(t, filepath.Join(dir, "to-build"), map[string]string{
-		"task.toml": "", "instruction.md": "x", "tests/test.sh": "x", "environment/Dockerfile": "FROM x\nRUN make\n",
+	harborTask(t, filepath.Join(dir, "two-machines"), map[string]string{
+		"task.toml": "", "instruction.md": "x", "tests/test.sh": "x", "environment/docker-compose.yaml": "services:\n  main: {image: x}\n  db: {image: y}\n",
 	})
 	want := map[string]map[string]string{
 		"oracle": {"broken": "verifier_error", "left-behind": "failure", "planted": "verifier_error", "solved": "success", "steps": "success"},
@@ -58,7 +58,7 @@ func TestHarbor(t *testing.T) {
 	for policy, outcomes := range want {
 		out := filepath.Join(t.TempDir(), "run")
 		got := trajgen(t, "run", "--dataset", dir, "--policy", policy, "--out", out, "--skip-bad-rows", "--quiet")
-		if got.code != 3 || !strings.Contains(got.errOut, "to-build/task.toml:1: environment/Dockerfile:2: RUN needs an engine") {
+		if got.code != 3 || !strings.Contains(got.errOut, "two-machines/task.toml:1: environment/docker-compose.yaml: service db: a task here is one machine") {
 			t.Fatalf("%s: exit code %d: %s", policy, got.code, got.errOut)
 		}
 		played := episodes(t, out)

@@ -42,6 +42,7 @@ type step struct {
 type machine struct {
 	Image  string  `json:"docker_image"`
 	Cwd    string  `json:"workdir"`
+	Skills string  `json:"skills_dir"`
 	CPUs   float64 `json:"cpus"`
 	Memory float64 `json:"memory_mb"`
 	Disk   float64 `json:"storage_mb"`

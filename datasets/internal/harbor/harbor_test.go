@@ -201,12 +201,15 @@ verifier = {timeout_sec = 5, env = {B = "2"}}
 func TestDockerfile(t *testing.T) {
 	dir := tree(t, t.TempDir(), with(map[string]string{
 		"environment/Dockerfile": "FROM ubuntu:24.04\nENV PATH=/x:$PATH\nRUN make\nUSER app\n", "environment/one.txt": "1",
-		"task.toml": "[environment]\nworkdir = '/app'\n",
+		"task.toml": "[environment]\nworkdir = '/app'\nskills_dir = '/skills'\n",
 	}))
 	row := only(t, dir)
 	got := fields(t, row)
 	build, _ := got["build"].(map[string]any)
 	digest := build["digest"]
+	if prompt, _ := got["prompt"].(string); !strings.Contains(prompt, "Skills lie in the folders of /skills.") {
+		t.Errorf("prompt %q", prompt)
+	}
 	delete(build, "digest")
 	want := map[string]any{"dir": filepath.Join(dir, "environment"), "dockerfile": "Dockerfile"}
 	if diff := cmp.Diff([]any{want, "/app", "environment/Dockerfile"}, []any{build, got["cwd"], got["environment_from"]}); diff != "" {
@@ -296,7 +299,7 @@ func TestRefuses(t *testing.T) {
 		{"kinds", toml("[environment]\ncpus = 'two'\nmemory_mb = -1\nenv = {A = 1}\nallow_internet = 1\n[agent]\ntimeout_sec = inf\n"),
 			[]string{`environment.cpus: "two", want a number`, "environment.memory_mb: -1", "environment.env.A: 1, want", "environment.allow_internet: 1, want true or false", "agent.timeout_sec: +Inf"}},
 		{"devices and services", toml("artifacts = ['a']\n[environment]\ngpus = 1\nskills_dir = 's'\nmcp_servers = [{name = 'x'}]\n"),
-			[]string{"artifacts: ", "gpus: 1, but a sandbox has none", "skills_dir: ", "mcp_servers: "}},
+			[]string{"artifacts: ", "gpus: 1, but a sandbox has none", `skills_dir: "s", want an absolute path`, "mcp_servers: "}},
 		{"users", toml("[agent]\nuser = 'agent'\n[verifier]\nuser = 1000\n"), []string{`agent.user: "agent", but all commands`, "verifier.user: 1000, but all commands"}},
 		{"a verifier of its own", toml("[verifier]\nenvironment_mode = 'separate'\nenvironment = {cpus = 1}\ncollect = ['x']\n"),
 			[]string{"environment_mode: \"separate\"", "verifier.environment: ", "verifier.collect: "}},

@@ -43,7 +43,7 @@ func (t *task) fields(id string) map[string]any {
 // play reads what is asked, how it is judged and how it is solved, and returns the agent's time: 0 when none is named.
 func (t *task) play(c config, fields map[string]any) (seconds float64) {
 	if len(c.Steps) == 0 {
-		fields["prompt"] = t.instruction("instruction.md")
+		fields["prompt"] = t.instruction("instruction.md") + c.Environment.skills()
 		fields["verify"] = t.verify("", c.Verifier, t.tree("tests"))
 		if gold := t.solve(c, "solution"); gold != nil {
 			fields["gold"] = append(gold, answer)
@@ -86,6 +86,8 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 		timed = timed && own > 0
 		seconds += own
 	}
+	first := messages[0].(map[string]any)
+	first["content"] = first["content"].(string) + c.Environment.skills()
 	fields["messages"], fields["verify"] = messages, checks
 	if solved {
 		fields["gold"] = gold
@@ -94,6 +96,14 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 		return 0
 	}
 	return seconds
+}
+
+// skills tells the agent of those in its image.
+func (m *machine) skills() string {
+	if m.Skills == "" {
+		return ""
+	}
+	return fmt.Sprintf("\n\nSkills lie in the folders of %s. Each has a SKILL.md with instructions: look which fit, and read those first.\n", m.Skills)
 }
 
 // merged is a step's own verifier over the task's.
