@@ -129,11 +129,11 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	for condition, want := range map[string]string{
-		"group.mean >= 0.2 and group.mean <= 0.8":               "0.0 0.1 0.2 0.3",
-		"group.passed / group.n > 0.6 and group.n > 2":          "0.0 0.1 0.2 0.3",
-		"group.missing > 0 and group.mean == nil":               "3.0 3.1",
-		"advantage > 0":                                         "0.1 0.3 4.3",
-		"advantage == nil":                                      "0.2 3.0 3.1",
+		"group.mean >= 0.2 and group.mean <= 0.8":      "0.0 0.1 0.2 0.3",
+		"group.passed / group.n > 0.6 and group.n > 2": "0.0 0.1 0.2 0.3",
+		"group.missing > 0 and group.mean == nil":      "3.0 3.1",
+		"advantage > 0":    "0.1 0.3 4.3",
+		"advantage == nil": "0.2 3.0 3.1",
 		"group.passed == 0 and group.n == 4 and advantage == 0": "",
 	} {
 		source, err := export.Choose(sinktest.Slice(episodes), export.Choice{Where: condition})
