@@ -100,7 +100,7 @@ type service struct {
 var idle = []string{"command", "container_name", "deploy", "init", "platform", "pull_policy", "stdin_open", "tty"}
 
 // harness are variables that the programs set that these formats are from: images that they build, and where they keep logs.
-var harness = regexp.MustCompile(`\$\{?(T_BENCH_|HOST_|ENV_|MAIN_IMAGE_NAME|PREBUILT_IMAGE_NAME|CONTEXT_DIR|TEST_DIR|CPUS|MEMORY)`)
+var harness = regexp.MustCompile(`\$\{?(T_BENCH_|HOST_|ENV_|MAIN_IMAGE|PREBUILT_IMAGE|CONTEXT_DIR|TEST_DIR|CPUS|MEMORY)`)
 
 // compose takes a file whose one service is the agent's machine.
 func (t *task) compose(name, agent string) (e environment) {
@@ -115,7 +115,8 @@ func (t *task) compose(name, agent string) (e environment) {
 		t.wrongf("%s: %v", name, err)
 		return e
 	}
-	advice := fmt.Sprintf("a task here is one machine: want the service %s alone, with image or build, environment and working_dir", agent)
+	advice := fmt.Sprintf("a task here is one machine: want the service %s alone, with image or build, environment and working_dir",
+		agent)
 	for _, key := range sortedNames(whole.Rest) {
 		t.wrongf("%s: %s: %s", name, key, advice)
 	}
@@ -178,7 +179,8 @@ func (t *task) composeBuild(at, dir string, node *yaml.Node) map[string]any {
 		b.Context = "."
 	}
 	context := path.Join(dir, t.own(at, b.Context))
-	if b.Dockerfile = cmp.Or(t.own(at, b.Dockerfile), "Dockerfile"); !filepath.IsLocal(b.Dockerfile) || !t.has(path.Join(context, b.Dockerfile)) {
+	b.Dockerfile = cmp.Or(t.own(at, b.Dockerfile), "Dockerfile")
+	if !filepath.IsLocal(b.Dockerfile) || !t.has(path.Join(context, b.Dockerfile)) {
 		t.wrongf("%s: there is no %s in %s", at, b.Dockerfile, context)
 		return nil
 	}
