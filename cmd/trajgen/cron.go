@@ -180,6 +180,9 @@ func newCronList(std stdio, open opens) *cobra.Command {
 			if asJSON {
 				return writeJSON(std.out, append([]cron.Job{}, t.Jobs...))
 			}
+			if len(t.Jobs) == 0 {
+				fmt.Fprintln(std.err, "there are no jobs: trajgen cron add NAME --schedule WHEN -- COMMAND adds one")
+			}
 			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 			for _, j := range t.Jobs {
 				next, last := j.State, "has not run"

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/setup"
 	"trajgen/sandbox"
 	"trajgen/tools/browser"
 )
@@ -26,12 +25,17 @@ type finding struct {
 
 func newDoctor(std stdio) *cobra.Command {
 	var asJSON bool
+	var path string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Show what works on this machine, and what to install for the rest",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings := examine(cmd.Context())
+			toolsets, err := examineToolsets(path)
+			if err != nil {
+				return err
+			}
+			findings := append(examine(cmd.Context()), toolsets...)
 			if asJSON {
 				return writeJSON(std.out, findings)
 			}
@@ -49,6 +53,7 @@ func newDoctor(std stdio) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().StringVarP(&path, "file", "f", "", "run file (YAML) for which it says what toolsets need")
 	return cmd
 }
 
@@ -58,37 +63,26 @@ func examine(ctx context.Context) []finding {
 	for _, name := range sandbox.Names() {
 		findings = append(findings, examineBackend(ctx, name)...)
 	}
-	key := finding{What: "OPENAI_API_KEY", OK: true, Detail: "set"}
-	if os.Getenv("OPENAI_API_KEY") == "" {
-		key.Detail = "not set; needed for api.openai.com alone (name another variable with --api-key-env)"
-	}
-	return append(append(findings, key), examineTools()...)
+	return findings
 }
 
-// examineTools says which tools need something of the run file.
-func examineTools() []finding {
-	reg, err := run.NewRegistry(run.Default())
-	if err != nil {
-		return []finding{{What: "tools", Detail: err.Error()}}
-	}
-	all, err := reg.Select([]string{"all"}, nil)
-	if err != nil {
-		return []finding{{What: "tools", Detail: err.Error()}}
-	}
-	lacking := map[finding][]string{}
-	for _, tool := range reg.Tools() {
-		if why := all.Missing()[tool.Name]; why != "" && !tool.Planned() {
-			f := finding{What: "toolset " + tool.Toolset, Detail: why}
-			lacking[f] = append(lacking[f], tool.Name)
+// examineToolsets says what each toolset needs.
+func examineToolsets(path string) ([]finding, error) {
+	file := run.Default()
+	if path != "" {
+		if err := run.Decode(path, "a run file", &file); err != nil {
+			return nil, usage(err)
 		}
 	}
-	var findings []finding
-	for f, names := range lacking {
-		findings = append(findings, finding{What: f.What, Detail: strings.Join(names, ", ") + ": " + f.Detail})
+	s, err := setup.Examine(file)
+	if err != nil {
+		return nil, usage(err)
 	}
-	slices.SortFunc(findings, func(a, b finding) int { return cmp.Compare(a.What+a.Detail, b.What+b.Detail) })
-	return append(findings, finding{What: "toolset vision", OK: true, Detail: "the run file's model takes images (model: {vision: true}), or " +
-		"media: {vision_model: NAME} looks at them; video wants the latter"})
+	var findings []finding
+	for _, of := range s.Toolsets() {
+		findings = append(findings, finding{What: of.Name, OK: len(of.Lacking) == 0, Detail: strings.Join(append(of.Lacking, of.Keys...), "; ")})
+	}
+	return findings, nil
 }
 
 func examineBackend(ctx context.Context, name string) []finding {

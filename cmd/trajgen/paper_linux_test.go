@@ -17,6 +17,12 @@ import (
 
 // pseudoTerminal is a terminal of 120 columns.
 func pseudoTerminal(t *testing.T) *os.File {
+	_, follower := pseudoTerminals(t)
+	return follower
+}
+
+// pseudoTerminals are both ends of one.
+func pseudoTerminals(t *testing.T) (leader, follower *os.File) {
 	t.Helper()
 	leader, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -31,12 +37,12 @@ func pseudoTerminal(t *testing.T) *os.File {
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	follower, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	follower, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skip("there are no terminals here:", err)
 	}
 	t.Cleanup(func() { follower.Close() })
-	return follower
+	return leader, follower
 }
 
 func TestPaper(t *testing.T) {

@@ -95,12 +95,12 @@ Exit codes:
 		root.AddCommand(commands...)
 	}
 	cobra.EnableCommandSorting = false
-	section("Play a dataset", newRun(std), newCheck(std), newDatasets(std), newCron(std))
+	section("Play a dataset", keyed(newRun(std)), keyed(newCheck(std)), newDatasets(std), newCron(std))
 	section("See what came out", takesRun(newReport(std)), newDiff(std))
-	section("Use the episodes", takesRun(newExport(std)), takesRun(newCompress(std)), newMerge(std))
+	section("Use the episodes", takesRun(newExport(std)), takesRun(keyed(newCompress(std))), newMerge(std))
 	section("Trust a run directory", takesRun(newVerify(std)), takesRun(newRepair(std)))
-	section("Tools and what episodes may use", newTools(std), newToolsets(std), newDistributions(std), newSkills(std), newCorpus(std), newMCP(std), newSites(std), newTape(std), newTwin(std), newCommand(std))
-	section("Sandboxes and this machine", newSandbox(std), newImage(std), newDoctor(std), newServeModel(std))
+	section("Tools and what episodes may use", keyed(newTools(std)), keyed(newToolsets(std)), newDistributions(std), newSkills(std), newCorpus(std), keyed(newMCP(std)), newSites(std), newTape(std), newTwin(std), newCommand(std))
+	section("Sandboxes and this machine", newSetup(std), keyed(newDoctor(std)), keyed(newSandbox(std)), newImage(std), newServeModel(std))
 	complete(root)
 	return root
 }

@@ -198,7 +198,12 @@ func (h *skillsHub) shown(
 func (h *skillsHub) list(std stdio) *cobra.Command {
 	return h.shown(std, &cobra.Command{Use: "list", Short: "List the installed skills"}, func(s hub.State) string {
 		return fmt.Sprintf("%-24s  %-10s %-10s %s\n", s.Name, s.Verdict, s.Trust, s.Source)
-	}, func([]hub.State) error { return nil })
+	}, func(states []hub.State) error {
+		if len(states) == 0 {
+			fmt.Fprintln(std.err, "no skill is installed: trajgen skills install SOURCE installs one")
+		}
+		return nil
+	})
 }
 
 func (h *skillsHub) check(std stdio) *cobra.Command {

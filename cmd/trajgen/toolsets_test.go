@@ -240,7 +240,11 @@ func TestWithoutTools(t *testing.T) {
 
 func TestDoctorKnowsWhatToolsNeed(t *testing.T) {
 	said := map[string]string{}
-	for _, f := range examineTools() {
+	findings, err := examineToolsets("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
 		said[f.What] = f.Detail
 	}
 	if !strings.Contains(said["toolset moa"], "moa: {references") || !strings.Contains(said["toolset video_gen"], "media: {video: fal}") {

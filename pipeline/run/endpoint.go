@@ -28,16 +28,23 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 // APIKey reads the endpoint's key. Without a named variable, OPENAI_API_KEY is only sent to OpenAI's own host.
 func APIKey(name, baseURL string) (string, error) {
 	if name == "" {
-		if at, err := url.Parse(baseURL); baseURL != "" && (err != nil || at.Hostname() != "api.openai.com") {
+		if baseURL != "" && !isOpenAI(baseURL) {
 			return "", nil
 		}
-		name = "OPENAI_API_KEY"
+		name = usualKey
 	}
 	key := os.Getenv(name)
 	if key == "" {
 		return "", fmt.Errorf("environment variable %s is empty: export %s=..., or name another with --api-key-env", name, name)
 	}
 	return key, nil
+}
+
+const usualKey = "OPENAI_API_KEY"
+
+func isOpenAI(baseURL string) bool {
+	at, err := url.Parse(baseURL)
+	return err == nil && at.Hostname() == "api.openai.com"
 }
 
 // secretHeaders adds the headers whose values come from the environment. These values are secrets.

@@ -2,7 +2,6 @@ package run
 
 import (
 	"iter"
-	"os"
 	"reflect"
 
 	"trajgen/registry"
@@ -22,7 +21,8 @@ import (
 // Families are the sections of families of tools. A family is a field here, and a step in services that opens it. What a section
 // may say beside Validate() error, it says by these methods:
 //
-//	Variables() []string                        the environment variables whose values are secrets
+//	Keys() []provider.Key                       the environment variables that its services read, and how to try them
+//	Variables() []string                        the environment variables whose values are secrets; those of Keys need not be there
 //	Lacking() (what, why string)                a tool, or a toolset, that it declares too little for; "" if it declares all
 //	Outside() (toolset, where, version string)  tools that act outside of this machine, and on what; "" if they do not
 type Families struct {
@@ -107,26 +107,4 @@ func outside(f *File, all []registry.Tool) []registry.Tool {
 		}
 	}
 	return all
-}
-
-// Secrets are the values that are masked in results: the endpoints' keys, secret headers, and the variables that tools and
-// plugins take from the environment. Each is named by its variable.
-func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
-	var names []string
-	for section := range sections[interface{ Variables() []string }](f) {
-		names = append(names, section.Variables()...)
-	}
-	for _, m := range f.Sweep.Model {
-		names = append(names, m.APIKeyEnv)
-	}
-	for _, tool := range reg.Tools() {
-		names = append(names, tool.RequiresEnv...)
-	}
-	values := map[string]string{}
-	for _, name := range names {
-		if name != "" {
-			values[name] = os.Getenv(name)
-		}
-	}
-	return registry.NewSecrets(values)
 }

@@ -27,6 +27,11 @@ func Decode(path, what string, into any) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", strings.TrimPrefix(what, "a "), err)
 	}
+	return DecodeText(data, path, what, into)
+}
+
+// DecodeText is Decode for the text of a file that is not there yet.
+func DecodeText(data []byte, path, what string, into any) error {
 	root, err := datasets.ParseYAML(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -6,6 +6,7 @@ import (
 	"path"
 
 	"trajgen/tools/browser/place"
+	"trajgen/tools/web/provider"
 )
 
 // Settings say how episodes get a browser, as in the run file.
@@ -54,8 +55,8 @@ func (s Settings) Elsewhere() place.Settings {
 	return place.Settings{Place: s.Place, URL: s.URL, KeyEnv: s.KeyEnv, Minutes: s.Minutes, Options: s.Options}
 }
 
-// Variables are the variables whose values are keys of the place.
-func (s Settings) Variables() []string { return []string{s.Elsewhere().Variable()} }
+// Keys are the variables of places.
+func (s Settings) Keys() []provider.Key { return s.Elsewhere().Keys() }
 
 // Version names how the browser asks, for recordings.
 const Version = "browser 1"

@@ -1,8 +1,14 @@
 package home
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+
+	"trajgen/tools/web/provider"
+	"trajgen/tools/web/source"
 )
 
 // Settings say which home the tools act on, as in the run file.
@@ -44,16 +50,35 @@ func (s Settings) Outside() (toolset, where, version string) {
 	return "homeassistant", "home", s.URL
 }
 
-// Variables are the variables whose values are keys.
-func (s Settings) Variables() []string { return []string{s.Variable()} }
+// Keys is the variable with the key of a home.
+func (s Settings) Keys() []provider.Key {
+	key := provider.Key{
+		Toolset: "homeassistant", Service: "Home Assistant", Variable: cmp.Or(s.TokenEnv, usualToken),
+		Use: "{home: {url: VALUE, allow_private: [HOST]}, play: {durable_turns: true}}", Ask: "Its URL, such as http://192.168.1.5:8123",
+	}
+	if s.Live() {
+		key.Try = s.try
+	}
+	return []provider.Key{key}
+}
+
+// try asks whether the API runs.
+func (s Settings) try(ctx context.Context, c provider.Config) error {
+	h, err := Open(Config{Settings: s, Getenv: func(string) string { return c.Key }, Now: c.Now})
+	if err != nil {
+		return source.Errorf(source.Operator, source.Malformed, "%v", err)
+	}
+	defer h.Close()
+	_, err = h.client.Send(ctx, provider.Request{Method: http.MethodGet, Path: "/api/"})
+	return err
+}
+
+const usualToken = "HASS_TOKEN"
 
 // Variable is the variable with the key of a real home; "" without one.
 func (s Settings) Variable() string {
-	switch {
-	case !s.Live():
+	if !s.Live() {
 		return ""
-	case s.TokenEnv != "":
-		return s.TokenEnv
 	}
-	return "HASS_TOKEN"
+	return cmp.Or(s.TokenEnv, usualToken)
 }

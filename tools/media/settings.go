@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"trajgen/pipeline/episode"
+	"trajgen/tools/web/provider"
 )
 
 // Settings say who makes and sees pictures, speech and videos, as in the run file.
@@ -46,6 +47,7 @@ const (
 type kind struct {
 	base, keyEnv string
 	auth         string // the header that the key stands in, with what is before it
+	list         string // path of a list that is free and wants the key; "" without
 	image        string // default model for images; "" for one that makes none. The others likewise.
 	speech       string
 	video        string
@@ -55,15 +57,15 @@ type kind struct {
 
 var kinds = map[string]kind{
 	"openai": {
-		base: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", image: "gpt-image-1", speech: "gpt-4o-mini-tts", voice: "alloy",
+		base: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", list: "/models", image: "gpt-image-1", speech: "gpt-4o-mini-tts", voice: "alloy",
 		formats: []string{"mp3", "wav", "opus", "flac", "aac"},
 	},
 	"fal": {
 		base: "https://fal.run", keyEnv: "FAL_KEY", auth: "Authorization:Key ", image: "fal-ai/flux/dev", video: "fal-ai/veo3/fast",
 	},
 	"elevenlabs": {
-		base: "https://api.elevenlabs.io/v1", keyEnv: "ELEVENLABS_API_KEY", auth: "xi-api-key:", speech: "eleven_multilingual_v2",
-		voice: "21m00Tcm4TlvDq8ikWAM", formats: []string{"mp3", "opus"},
+		base: "https://api.elevenlabs.io/v1", keyEnv: "ELEVENLABS_API_KEY", auth: "xi-api-key:", list: "/models",
+		speech: "eleven_multilingual_v2", voice: "21m00Tcm4TlvDq8ikWAM", formats: []string{"mp3", "opus"},
 	},
 }
 
@@ -139,18 +141,37 @@ func (s Settings) Lacking() (tool, why string) {
 	return "video_generate", "it needs a provider, in the run file as media: {video: fal}"
 }
 
-// Variables are the variables whose values are keys of providers.
-func (s Settings) Variables() []string {
-	all := []string{}
+// Keys are the variables of all providers, for each of their uses.
+func (s Settings) Keys() (all []provider.Key) {
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		all = append(all, kinds[name].keyEnv)
-		if own := s.Providers[name].APIKeyEnv; own != "" {
-			all = append(all, own)
+		k, own := kinds[name], s.Providers[name]
+		key := provider.Key{Service: name, Variable: cmp.Or(own.APIKeyEnv, k.keyEnv)}
+		if k.list != "" {
+			key.Try = provider.Get(k.list, provider.ClientConfig{
+				Config:   provider.Config{Name: name, BaseURL: cmp.Or(own.BaseURL, k.base)},
+				Variable: key.Variable, Auth: cmp.Or(k.auth, "Authorization:Bearer "),
+			})
+		}
+		for _, use := range []struct{ toolset, setting, model string }{
+			{"image_gen", "image", k.image}, {"tts", "speech", k.speech}, {"video_gen", "video", k.video},
+		} {
+			if use.model != "" {
+				key.Toolset, key.Use = use.toolset, fmt.Sprintf("media: {%s: %s}", use.setting, name)
+				all = append(all, key)
+			}
 		}
 	}
-	if s.VisionAPIKeyEnv != "" {
-		all = append(all, s.VisionAPIKeyEnv)
+	return append(all, provider.Key{
+		Toolset: "vision", Service: "a model that sees, where the agent's does not", Variable: s.VisionAPIKeyEnv, Use: "media: {vision_model: VALUE}", Ask: "Its name",
+	})
+}
+
+// Variables are the variables whose values are keys of providers and of the model that sees.
+func (s Settings) Variables() []string {
+	all := []string{}
+	for _, key := range s.Keys() {
+		all = append(all, key.Variable)
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }

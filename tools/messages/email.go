@@ -52,9 +52,22 @@ func (e *email) send(ctx context.Context, m outbox.Message, key string) (string,
 			return "", source.Errorf(source.Agent, source.Malformed, "email: %.200q cannot be attached", file.Name)
 		}
 	}
+	client, err := e.client()
+	if err == nil {
+		err = client.DialAndSendWithContext(ctx, message)
+	}
+	if err != nil {
+		return "", e.failed(ctx, err)
+	}
+	return own, nil
+}
+
+// client speaks to the server.
+func (e *email) client() (*mail.Client, error) {
+	_, domain, _ := strings.Cut(e.From, "@")
 	host, number, _ := net.SplitHostPort(e.Server)
 	port, _ := strconv.Atoi(number)
-	options := []mail.Option{mail.WithPort(port), mail.WithTLSPolicy(mail.TLSMandatory), mail.WithHELO(domain)}
+	options := []mail.Option{mail.WithPort(port), mail.WithTLSPolicy(mail.TLSMandatory), mail.WithHELO(strings.Trim(domain, "<> "))}
 	auth := mail.SMTPAuthAutoDiscover
 	switch e.TLS {
 	case "tls":
@@ -66,19 +79,18 @@ func (e *email) send(ctx context.Context, m outbox.Message, key string) (string,
 	if e.password != "" {
 		options = append(options, mail.WithSMTPAuth(auth), mail.WithUsername(cmp.Or(e.User, e.From)), mail.WithPassword(e.password))
 	}
-	client, err := mail.NewClient(host, options...)
-	if err == nil {
-		err = client.DialAndSendWithContext(ctx, message)
-	}
+	return mail.NewClient(host, options...)
+}
+
+// failed is what an error means.
+func (e *email) failed(ctx context.Context, err error) error {
 	switch {
-	case err == nil:
-		return own, nil
 	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
+		return context.Cause(ctx)
 	case strings.Contains(err.Error(), "AUTH") || strings.Contains(err.Error(), "535"):
-		return "", source.Errorf(source.Operator, source.Refused, "email: the server refuses the password in %s", e.PasswordEnv)
+		return source.Errorf(source.Operator, source.Refused, "email: the server refuses the password in %s", e.PasswordEnv)
 	}
-	return "", source.Errorf(source.Outage, source.Unavailable, "email: %s", chars.First(e.hide(err.Error()), 300, "…"))
+	return source.Errorf(source.Outage, source.Unavailable, "email: %s", chars.First(e.hide(err.Error()), 300, "…"))
 }
 
 // hide takes the password out of a text.

@@ -55,41 +55,29 @@ func Open(c Config) (*Messenger, error) {
 			problems = append(problems, fmt.Errorf("messages: the key is missing: set %s", env))
 		}
 	}
-	client := func(name, usual, env, auth string, s Service, judge provider.Judge) *provider.Client {
-		if s.TokenEnv != "" {
-			env = s.TokenEnv
-		}
-		base := usual
-		if s.BaseURL != "" {
-			base = s.BaseURL
-		}
-		return provider.NewClient(provider.ClientConfig{Variable: env, Auth: auth, Judge: judge, Config: provider.Config{
-			Name: name, BaseURL: base, Key: c.Getenv(env), Transport: m.live, Now: c.Now,
-		}})
+	with := func(key string) provider.Config {
+		return provider.Config{Key: c.Getenv(key), Transport: m.live, Now: c.Now}
 	}
 	s := c.Settings
-	if t := s.Telegram; len(t.Channels) > 0 {
-		env := "TELEGRAM_BOT_TOKEN"
-		if t.TokenEnv != "" {
-			env = t.TokenEnv
-		}
-		m.services["telegram"] = &telegram{client("telegram", "https://api.telegram.org", env, "", t, refusals), c.Getenv(env)}
-	}
-	if len(s.Discord.Channels) > 0 {
-		m.services["discord"] = &discord{client("discord", "https://discord.com/api/v10", "DISCORD_BOT_TOKEN", "Authorization:Bot ", s.Discord, refusals)}
-	}
-	if len(s.Slack.Channels) > 0 {
-		m.services["slack"] = &slack{
-			client("slack", "https://slack.com/api", "SLACK_BOT_TOKEN", "Authorization:Bearer ", s.Slack, slackSays),
-			provider.NewClient(provider.ClientConfig{Config: provider.Config{Name: "slack", Transport: m.live, Now: c.Now}}),
+	for name, b := range s.bots() {
+		config := b.client(name, with(b.TokenEnv))
+		client := provider.NewClient(config)
+		switch {
+		case len(b.Channels) == 0:
+		case name == "telegram":
+			m.services[name] = &telegram{client, config.Key}
+		case name == "discord":
+			m.services[name] = &discord{client}
+		case name == "slack":
+			m.services[name] = &slack{client, provider.NewClient(provider.ClientConfig{Config: provider.Config{Name: name, Transport: m.live, Now: c.Now}})}
 		}
 	}
 	if len(s.Email.Channels) > 0 {
 		m.services["email"] = &email{s.Email, c.Getenv(s.Email.PasswordEnv)}
 	}
 	if len(s.Webhook.Channels) > 0 {
-		w := Service{TokenEnv: s.Webhook.TokenEnv}
-		m.services["webhook"] = &webhook{client("webhook", "", "", "Authorization:Bearer ", w, refusals), s.Webhook.Channels}
+		hook := bot{Service: Service{TokenEnv: s.Webhook.TokenEnv}, auth: "Authorization:Bearer ", judge: refusals}
+		m.services["webhook"] = &webhook{provider.NewClient(hook.client("webhook", with(hook.TokenEnv))), s.Webhook.Channels}
 	}
 	return m, errors.Join(problems...)
 }

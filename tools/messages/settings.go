@@ -61,18 +61,12 @@ func (s Settings) Channels() (all []string) {
 	return all
 }
 
-// Variables are those with keys.
+// Variables are those with keys of what messages go to.
 func (s Settings) Variables() (all []string) {
-	for _, one := range []struct {
-		on         bool
-		env, usual string
-	}{
-		{len(s.Telegram.Channels) > 0, s.Telegram.TokenEnv, "TELEGRAM_BOT_TOKEN"}, {len(s.Discord.Channels) > 0, s.Discord.TokenEnv, "DISCORD_BOT_TOKEN"},
-		{len(s.Slack.Channels) > 0, s.Slack.TokenEnv, "SLACK_BOT_TOKEN"}, {len(s.Email.Channels) > 0, s.Email.PasswordEnv, ""},
-		{len(s.Webhook.Channels) > 0, s.Webhook.TokenEnv, ""},
-	} {
-		if name := cmp.Or(one.env, one.usual); one.on && name != "" {
-			all = append(all, name)
+	bots := s.bots()
+	for _, key := range s.Keys() {
+		if b, ok := bots[key.Service]; !ok || len(b.Channels) > 0 {
+			all = append(all, key.Variable)
 		}
 	}
 	return all

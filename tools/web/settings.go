@@ -1,6 +1,8 @@
 package web
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"trajgen/tools/web/provider"
+	"trajgen/tools/web/source"
 )
 
 // Settings say what the web tools answer from, as in the run file.
@@ -98,15 +101,43 @@ func (s Settings) config(name string, getenv func(string) string) provider.Confi
 	return c
 }
 
+// Keys are the variables of all providers.
+func (s Settings) Keys() (all []provider.Key) {
+	for _, name := range provider.Names() {
+		variable := cmp.Or(s.Providers[name].APIKeyEnv, provider.Variable(name))
+		if variable == "" {
+			continue
+		}
+		all = append(all, provider.Key{
+			Toolset: "web", Service: name, Variable: variable, Public: variable == provider.Address(name),
+			Try: func(ctx context.Context, c provider.Config) error {
+				asked := s.config(name, func(name string) string { return map[string]string{variable: c.Key}[name] })
+				asked.Transport, asked.Now = c.Transport, c.Now
+				opened, err := provider.Open(asked)
+				searcher, ok := opened.(source.Searcher)
+				switch {
+				case err != nil:
+					return source.Errorf(source.Operator, source.Malformed, "%v", err)
+				case !ok:
+					return source.Errorf(source.Operator, source.Unsupported, "%s does not search", name)
+				}
+				_, err = searcher.Search(ctx, source.Query{Text: "weather", Limit: 1})
+				return err
+			},
+		})
+	}
+	return all
+}
+
 // Variables are the variables whose values are keys of providers and of the model that summarises.
 func (s Settings) Variables() []string {
-	var all []string
-	for _, name := range provider.Names() {
-		if variable := provider.Variable(name); strings.HasSuffix(variable, "_KEY") {
-			all = append(all, variable)
-		}
-		if own := s.Providers[name]; own.APIKeyEnv != "" {
-			all = append(all, own.APIKeyEnv)
+	all := []string{}
+	if s.Summary.APIKeyEnv != "" {
+		all = append(all, s.Summary.APIKeyEnv)
+	}
+	for _, key := range s.Keys() {
+		if !key.Public {
+			all = append(all, key.Variable)
 		}
 	}
 	if s.Summary.APIKeyEnv != "" {

@@ -36,6 +36,14 @@ func (Real) Create(path string) (File, error) {
 	return opened(os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666))
 }
 
+// Private is Real, for files that their owner alone can read.
+type Private struct{ Real }
+
+// Create makes a file.
+func (Private) Create(path string) (File, error) {
+	return opened(os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))
+}
+
 // Open opens a file.
 func (Real) Open(path string) (File, error) { return opened(os.OpenFile(path, os.O_RDWR, 0)) }
 

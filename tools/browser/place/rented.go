@@ -53,6 +53,12 @@ func (r rental) make(ctx context.Context, body, answer any, made func() session)
 	return s, nil
 }
 
+// list asks for the list of sessions, which every such service has.
+func (r rental) list(ctx context.Context) error {
+	_, err := r.p.client.Send(ctx, provider.Request{Method: http.MethodGet, Path: r.path, Header: r.header})
+	return err
+}
+
 // ended are the errors about a session that has ended already.
 var ended = []string{"http_404", "http_409", "http_410"}
 

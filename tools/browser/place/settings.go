@@ -2,12 +2,16 @@ package place
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+
+	"trajgen/tools/web/provider"
+	"trajgen/tools/web/source"
 )
 
 // Settings say where browsers are opened.
@@ -57,6 +61,35 @@ const keyMark = "{key}"
 // Variable is the variable of the environment whose value is the key of a place; "" where it needs none.
 func (s Settings) Variable() string {
 	return cmp.Or(s.KeyEnv, kinds[s.Place].variable)
+}
+
+// Keys are the variables of all places that need a key, and of the one that the settings name.
+func (s Settings) Keys() (all []provider.Key) {
+	for _, name := range Names() {
+		at := Settings{Place: name}
+		if name == s.Place {
+			at = s
+		}
+		if at.Variable() == "" || kinds[name].keyless && name != s.Place {
+			continue
+		}
+		key := provider.Key{Toolset: "browser", Service: name, Variable: at.Variable(), Use: "browser: {place: " + name + "}"}
+		if !kinds[name].keyless {
+			key.Try = at.try
+		}
+		all = append(all, key)
+	}
+	return all
+}
+
+// try lists the sessions.
+func (s Settings) try(ctx context.Context, c provider.Config) error {
+	p := connect(Config{Settings: s, Getenv: func(string) string { return c.Key }, Transport: c.Transport, Now: c.Now})
+	rents, ok := p.service.(interface{ list(context.Context) error })
+	if !ok {
+		return source.Errorf(source.Operator, source.Unsupported, "%s has no list of browsers", s.Place)
+	}
+	return rents.list(ctx)
 }
 
 // recorded is what a sweep needs: all but the options, without a secret.

@@ -117,6 +117,14 @@ func FromEnv(name string, getenv func(string) string) Config {
 // Variable is the environment variable of a provider, with its key or its address; "" where it needs neither.
 func Variable(name string) string { return kinds[name].variable }
 
+// Address is the environment variable with the address of a provider that needs no key; "" for others.
+func Address(name string) string {
+	if !kinds[name].keyless {
+		return ""
+	}
+	return kinds[name].variable
+}
+
 // Open opens a provider. That is cheap: nothing is asked.
 func Open(c Config) (Provider, error) {
 	k, ok := kinds[c.Name]
