@@ -15,11 +15,9 @@ import (
 	"trajgen/pipeline/run/setup"
 )
 
-const envFile, envFileHelp = ".env", "file of NAME=value lines with keys, for variables that the environment lacks"
-
 // keyed lets a command find keys in a file of them.
 func keyed(cmd *cobra.Command) *cobra.Command {
-	path := cmd.PersistentFlags().String("env-file", envFile, envFileHelp)
+	path := cmd.PersistentFlags().String("env-file", ".env", "file of NAME=value lines with keys, for variables that the environment lacks")
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		_, err := loadKeys(cmd.ErrOrStderr(), *path, cmd.Flags().Changed("env-file"))
 		return err
@@ -54,19 +52,17 @@ play episodes or call tools read .env in the working directory; what the environ
 With --non-interactive nothing is asked, and every flag of trajgen run is a setting of the run file that is written. Without
 one, the run file that is there stays, and counts for what is shown and tried.`,
 		Example: `  trajgen setup
-  trajgen setup --non-interactive --from-env --try
   trajgen setup --non-interactive --set MY_KEY="$KEY" --model my-model --base-url http://localhost:8000/v1 --api-key-env MY_KEY
   trajgen setup --non-interactive --policy oracle --toolsets file,web --with 'media: {image: fal}' --file images.yaml`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	apply := bindFields(flags, &file)
-	for _, s := range file.Settings() {
-		if s.Help != "" {
-			_ = flags.MarkHidden(s.Flag) // trajgen run --help shows them
-		}
+	settable := slices.DeleteFunc(file.Settings(), func(s run.Setting) bool { return s.Help == "" })
+	for _, s := range settable {
+		_ = flags.MarkHidden(s.Flag) // trajgen run --help shows them
 	}
-	flags.StringVar(&o.draft.EnvFile, "env-file", envFile, envFileHelp)
+	flags.StringVar(&o.draft.EnvFile, "env-file", ".env", "file of keys that is read and written")
 	flags.StringVarP(&o.draft.RunFile, "file", "f", "run.yaml", "run file that is written")
 	flags.BoolVar(&o.quiet, "non-interactive", false, "ask nothing; what follows goes with it")
 	flags.StringArrayVar(&o.Set, "set", nil, "write NAME=VALUE to the file of keys; repeat for more")
@@ -82,8 +78,8 @@ one, the run file that is there stays, and counts for what is shown and tried.`,
 		if err := apply(); err != nil {
 			return usage(err)
 		}
-		for _, s := range file.Settings() {
-			if s.Help != "" && flags.Changed(s.Flag) {
+		for _, s := range settable {
+			if flags.Changed(s.Flag) {
 				o.draft.Set(s.Key, s.Value.Interface())
 			}
 		}
@@ -106,21 +102,7 @@ func (o *setupOptions) write(ctx context.Context, std stdio) error {
 	if o.json {
 		return writeJSON(std.out, result)
 	}
-	for _, warning := range result.Warnings {
-		fmt.Fprintf(std.err, "trajgen: %s\n", warning)
-	}
-	err = result.Print(std.out)
-	o.wrote(std, result.Written)
-	return err
-}
-
-func (o *setupOptions) wrote(std stdio, paths []string) {
-	for _, path := range paths {
-		fmt.Fprintf(std.out, "wrote %s\n", path)
-	}
-	if slices.Contains(paths, o.draft.RunFile) {
-		fmt.Fprintf(std.out, "next: trajgen run -f %s\n", o.draft.RunFile)
-	}
+	return o.draft.Print(std.out, std.err, result)
 }
 
 // ask has a person at a terminal fill the draft.
@@ -133,16 +115,9 @@ func (o *setupOptions) ask(ctx context.Context, std stdio) error {
 	case !isFile || !term.IsTerminal(int(in.Fd())) || !isTerminal:
 		return usage(errors.New("there is no terminal to ask at: say --non-interactive (trajgen setup --help shows how)"))
 	}
-	write, err := o.draft.Ask(ctx, setup.NewTerminal(in, std.out), o.Force)
-	switch {
-	case errors.Is(err, setup.ErrGivenUp):
+	err := o.draft.Ask(ctx, setup.NewTerminal(in, std.out), o.Force)
+	if errors.Is(err, setup.ErrGivenUp) {
 		return withCode(exitInterrupted, err)
-	case err != nil:
-		return usage(err)
-	case !write:
-		return nil
 	}
-	written, err := o.draft.Write()
-	o.wrote(std, written)
-	return err
+	return usage(err)
 }

@@ -35,9 +35,6 @@ func (f *File) Keys(reg *registry.Registry) []provider.Key {
 			add(key, "section "+key, section.Variables()...)
 		}
 	}
-	for _, m := range f.Sweep.Model {
-		add("model", m.Name, m.APIKeyEnv)
-	}
 	for _, tool := range reg.Tools() {
 		add(tool.Toolset, tool.Name, tool.RequiresEnv...)
 	}

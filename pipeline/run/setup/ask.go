@@ -82,38 +82,38 @@ func (t *Terminal) yes(usual bool, format string, args ...any) (bool, error) {
 	}
 }
 
-// Ask fills the draft with a person's answers, and tries the keys. The person may decide that nothing is written.
-func (d *Draft) Ask(ctx context.Context, t *Terminal, force bool) (write bool, err error) {
+// Ask fills the draft with a person's answers, tries the keys, and writes the files if the person wants that.
+func (d *Draft) Ask(ctx context.Context, t *Terminal, force bool) (err error) {
 	fmt.Fprintf(t.out, "This writes keys to %s and an experiment to %s, at the end. Enter takes what stands in brackets; Ctrl-C changes nothing.\n\n",
 		d.EnvFile, d.RunFile)
 	anew := force || !d.Exists()
 	if !anew {
 		if anew, err = t.yes(false, "%s is there. Replace it?", d.RunFile); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if anew {
 		if err := d.askRun(t); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := d.askKeys(t, anew); err != nil {
-		return false, err
+		return err
 	}
 	f, err := d.File()
 	if err != nil {
-		return false, err
+		return err
 	}
 	s, err := Examine(f)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, warning := range d.Warnings(s) {
 		fmt.Fprintln(t.out, warning)
 	}
 	try, err := t.yes(true, "Try the keys that are set, with a request each? That of a search may cost something.")
 	if err != nil {
-		return false, err
+		return err
 	}
 	if try {
 		s.Try(ctx, func(key *Key) {
@@ -121,9 +121,24 @@ func (d *Draft) Ask(ctx context.Context, t *Terminal, force bool) (write bool, e
 		})
 	}
 	if len(d.Keys)+len(d.Parts) == 0 || ctx.Err() != nil {
-		return false, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	return t.yes(true, "Write?")
+	if write, err := t.yes(true, "Write?"); err != nil || !write {
+		return err
+	}
+	written, err := d.Write()
+	d.wrote(t.out, written)
+	return err
+}
+
+// wrote says what was written.
+func (d *Draft) wrote(w io.Writer, paths []string) {
+	for _, path := range paths {
+		fmt.Fprintf(w, "wrote %s\n", path)
+	}
+	if slices.Contains(paths, d.RunFile) {
+		fmt.Fprintf(w, "next: trajgen run -f %s\n", d.RunFile)
+	}
 }
 
 // askRun asks what is played, until that is a run file.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -24,6 +25,16 @@ type Result struct {
 	Survey
 	Written  []string `json:"written"`
 	Warnings []string `json:"warnings"`
+}
+
+// Print writes the result as a person reads it, and the warnings where those go.
+func (d *Draft) Print(w, warnings io.Writer, r Result) error {
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(warnings, "trajgen: %s\n", warning)
+	}
+	err := r.Survey.Print(w)
+	d.wrote(w, r.Written)
+	return err
 }
 
 // Run fills the draft, tries the keys if the script says so, and writes the files. Errors show no values.
