@@ -96,10 +96,10 @@ one, the run file that is there stays, and counts for what is shown and tried.`,
 // write does what the flags say.
 func (o *setupOptions) write(ctx context.Context, std stdio) error {
 	result, err := o.draft.Run(ctx, o.Script)
-	if err != nil {
+	switch {
+	case err != nil:
 		return usage(err)
-	}
-	if o.json {
+	case o.json:
 		return writeJSON(std.out, result)
 	}
 	return o.draft.Print(std.out, std.err, result)

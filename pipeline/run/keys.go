@@ -30,6 +30,9 @@ func (f *File) Keys(reg *registry.Registry) []provider.Key {
 		all = append(all, section.Keys()...)
 	}
 	for about, field := range fieldsOf(reflect.ValueOf(f).Elem()) {
+		if about.Tag.Get("section") == "" {
+			continue
+		}
 		if section, ok := field.Addr().Interface().(interface{ Variables() []string }); ok {
 			key := keyOf(about)
 			add(key, "section "+key, section.Variables()...)

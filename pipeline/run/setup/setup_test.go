@@ -72,7 +72,7 @@ rl: {environments: {e: {dataset: bundled}}, trainer: {command: [train], env_from
 }
 
 // untried are the services that no harmless request asks.
-var untried = []string{"fal", "webhook", "servers", "trainer", "header X-Team"}
+var untried = []string{"fal", "webhook", "section mcp", "section rl", "header X-Team"}
 
 // TestTry tries every key that any service declares, at a server that takes some keys only.
 func TestTry(t *testing.T) {
