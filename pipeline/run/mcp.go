@@ -84,7 +84,7 @@ func (s *services) openSampling(context.Context) error {
 			a.ep.MCP = s.mcp.Rows(toolset.Tools())
 		}
 		return []any{&mcp.Attempt{
-			Side: s.side(a.ep, "mcp sampling", a.ask), Servers: a.ep.MCP,
+			Side: s.side(a.ep, "mcp sampling", a.ask), Servers: a.ep.MCP, Key: a.ep.Key,
 			Model: func(server string) (model.Model, string) { return sampled[server], s.sampledName(server) },
 		}}
 	})

@@ -27,6 +27,8 @@ type Attempt struct {
 	Model func(server string) (model.Model, string)
 	// Servers are what the row says of the episode's servers.
 	Servers []episode.MCPServer
+	// Key is the episode's: pauses between connections are drawn from it.
+	Key episode.Key
 
 	mu sync.Mutex // guards Servers
 }
@@ -72,16 +74,12 @@ func (s *server) call(ctx context.Context, env *registry.Env, r request, do func
 	if s.cfg.Shared {
 		call.box = s.set.box
 	}
-	if s.inEpisode() {
+	if s.cfg.inEpisode() {
 		defer env.InSandbox()()
 	}
 	attempt.change(s.name, func(row *episode.MCPServer) { row.Calls++ })
 	return do(call)
 }
-
-// inEpisode says that the server runs in the episode's own sandbox, so that an attempt which goes on after its runner has died asks
-// it again.
-func (s *server) inEpisode() bool { return s.cfg.URL == "" && !s.cfg.Shared }
 
 // callTool is a call of one of the server's own tools.
 func (call *inCall) callTool(ctx context.Context, tool Tool) (any, error) {
@@ -99,7 +97,7 @@ func (call *inCall) callTool(ctx context.Context, tool Tool) (any, error) {
 // fetch asks the server, or takes its answer from the record of the attempt: what lies outside of the episode's sandbox is never
 // asked twice.
 func fetch[R any](ctx context.Context, call *inCall, ask func(ctx context.Context, c *conn) (*R, error)) (*R, error) {
-	if call.server.inEpisode() || call.attempt == nil || call.attempt.Ask == nil {
+	if call.server.cfg.inEpisode() || call.attempt == nil || call.attempt.Ask == nil {
 		return exchange(ctx, call, ask)
 	}
 	var kept struct {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -235,6 +236,30 @@ func fetches(command []string) bool {
 		return len(command) > 1 && slices.Contains([]string{"exec", "x", "dlx", "tool", "run"}, command[1])
 	}
 	return false
+}
+
+// offers are the capabilities that the server hears of.
+func (s Server) offers() []string {
+	var all []string
+	if s.Elicitation != nil {
+		all = append(all, "elicitation")
+	}
+	if s.Sampling != nil {
+		all = append(all, "sampling")
+	}
+	return all
+}
+
+// inEpisode says that the server runs in the episode's own sandbox, so that an attempt which goes on after its runner has died asks
+// it again.
+func (s Server) inEpisode() bool { return s.URL == "" && !s.Shared }
+
+func (s Server) timeout() time.Duration        { return cmp.Or(s.Timeout, defaultTimeout) }
+func (s Server) connectTimeout() time.Duration { return cmp.Or(s.ConnectTimeout, defaultConnect) }
+
+// connecting bounds the time in which the server has to answer at first.
+func (s Server) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.connectTimeout(), fmt.Errorf("it did not answer within %s", s.connectTimeout()))
 }
 
 // takes reports whether the choice has a tool.

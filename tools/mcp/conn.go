@@ -112,18 +112,6 @@ func (s *server) client(c *conn) *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "trajgen", Version: "1"}, options)
 }
 
-// offers are the capabilities that the server hears of.
-func (s *server) offers() []string {
-	var all []string
-	if s.cfg.Elicitation != nil {
-		all = append(all, "elicitation")
-	}
-	if s.cfg.Sampling != nil {
-		all = append(all, "sampling")
-	}
-	return all
-}
-
 // opener opens where a process runs.
 type opener func(ctx context.Context) (sandbox.Sandbox, error)
 

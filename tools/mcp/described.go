@@ -58,6 +58,11 @@ type Tool struct {
 // digest identifies what a server said of itself.
 func (d *Described) digest() string { return hash(encoded(d)) }
 
+// headed reports whether arguments of some tool travel as headers.
+func (d *Described) headed() bool {
+	return slices.ContainsFunc(d.Tools, func(t Tool) bool { return t.Headers })
+}
+
 func hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -69,7 +74,7 @@ func (s *server) ask(ctx context.Context, c *conn) (*Described, error) {
 		return nil, err
 	}
 	is := c.session.InitializeResult()
-	d := &Described{Declared: s.declared, Client: s.offers(), Protocol: is.ProtocolVersion}
+	d := &Described{Declared: s.declared, Client: s.cfg.offers(), Protocol: is.ProtocolVersion}
 	if is.ServerInfo != nil {
 		d.Name, d.Version = chars.First(is.ServerInfo.Name, 200, "…"), chars.First(is.ServerInfo.Version, 100, "…")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -36,10 +37,16 @@ type live struct {
 	connecting time.Duration // in all
 	asked      int           // requests of the server to a model
 	ending     sync.WaitGroup
+
+	jitter *rand.Rand // held with dialling: episodes that lost the same server do not come back to it all at once
 }
 
-func newLive(s *server, logger *slog.Logger) *live {
-	return &live{server: s, logger: logger.With("mcp", s.name), turn: semaphore.NewWeighted(1), dialling: semaphore.NewWeighted(1)}
+// newLive is a server before its first connection. Its pauses are drawn from key, the same whenever the episode is played.
+func newLive(s *server, logger *slog.Logger, key episode.Key) *live {
+	return &live{
+		server: s, logger: logger.With("mcp", s.name), turn: semaphore.NewWeighted(1), dialling: semaphore.NewWeighted(1),
+		jitter: key.Rand("mcp " + s.name),
+	}
 }
 
 // of returns the server's state for a session.
@@ -48,7 +55,11 @@ func (s *server) of(session *registry.Session, logger *slog.Logger, attempt *Att
 		return s.shared
 	}
 	return registry.State(session, "mcp."+s.name, func() *live {
-		l := newLive(s, logger)
+		var key episode.Key // the same for all calls outside of a run
+		if attempt != nil {
+			key = attempt.Key
+		}
+		l := newLive(s, logger, key)
 		session.OnClose(func() {
 			attempt.change(s.name, l.trace)
 			l.close()
@@ -106,18 +117,19 @@ func (l *live) dial(ctx context.Context, box opener) (*conn, error) {
 		defer l.mu.Unlock()
 		l.connecting += l.server.set.opts.Now().Sub(began)
 	}()
+	l.mu.Lock()
+	again := l.connects > 0 && l.server.cfg.URL != "" // a process in the sandbox is the episode's own
+	l.mu.Unlock()
 	var last error
 	for try := range maxTries {
-		if try > 0 {
-			select {
-			case <-time.After(pause << (try - 1)):
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
+		select {
+		case <-time.After(l.pause(try, again)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		limited, cancel := l.server.connecting(ctx)
+		limited, cancel := l.server.cfg.connecting(ctx)
 		c, err := l.server.dial(limited, box)
-		if err == nil && l.server.headed() {
+		if err == nil && l.server.cfg.URL != "" && l.server.described.headed() {
 			// The library takes the headers from what this connection has listed.
 			if _, err = c.tools(limited); err != nil {
 				c.close(ctx)
@@ -145,6 +157,19 @@ func (l *live) dial(ctx context.Context, box opener) (*conn, error) {
 		l.logger.Warn("mcp server does not connect", "try", try+1, "error", last.Error())
 	}
 	return nil, l.down(last, true)
+}
+
+// pause is the wait before a try to connect: nothing before the first, unless there was a connection before. It is drawn anew for
+// each, from half to one and a half of what it is on average.
+func (l *live) pause(try int, again bool) time.Duration {
+	usual := pause << max(0, try-1)
+	switch {
+	case try == 0 && !again:
+		return 0
+	case try == 0:
+		usual /= 2
+	}
+	return usual/2 + time.Duration(l.jitter.Int64N(int64(usual)))
 }
 
 var (
@@ -241,7 +266,7 @@ func exchange[R any](ctx context.Context, call *inCall, ask func(ctx context.Con
 
 // once makes the request with its deadline.
 func once[R any](ctx context.Context, c *conn, call *inCall, ask func(ctx context.Context, c *conn) (*R, error)) (*R, error) {
-	limited, cancel := context.WithTimeout(ctx, call.server.timeout())
+	limited, cancel := context.WithTimeout(ctx, call.server.cfg.timeout())
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
 	call.ctx = limited
@@ -312,7 +337,7 @@ func (l *live) late(ctx context.Context, c *conn, r request) error {
 	}
 	return &registry.Failure{
 		Class: "timeout", Status: episode.CallTimeout,
-		Message: fmt.Sprintf("%s did not finish within %s", r.method, l.server.timeout()),
+		Message: fmt.Sprintf("%s did not finish within %s", r.method, l.server.cfg.timeout()),
 	}
 }
 

@@ -143,7 +143,7 @@ func (s *server) load() (err error) {
 		err = s.open(s.set.opts)
 	}
 	if s.cfg.Shared {
-		s.shared = newLive(s, s.set.opts.Logger)
+		s.shared = newLive(s, s.set.opts.Logger, episode.Key{})
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (s *Set) ask(ctx context.Context) (err error) {
 
 // askOnce asks over a connection that serves nothing else. It returns how many lines of its output were no messages.
 func (s *server) askOnce(ctx context.Context, box opener) (noise int64, err error) {
-	limited, cancel := s.connecting(ctx)
+	limited, cancel := s.cfg.connecting(ctx)
 	defer cancel()
 	c, err := s.dial(limited, box)
 	if err == nil {
@@ -191,13 +191,6 @@ func (s *server) askOnce(ctx context.Context, box opener) (noise int64, err erro
 	}
 	return noise, err
 }
-
-func (s *server) connectTimeout() time.Duration { return cmp.Or(s.cfg.ConnectTimeout, defaultConnect) }
-func (s *server) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.connectTimeout(), fmt.Errorf("it did not answer within %s", s.connectTimeout()))
-}
-
-func (s *server) timeout() time.Duration { return cmp.Or(s.cfg.Timeout, defaultTimeout) }
 
 // define makes the tools of all servers.
 func (s *Set) define() error {
@@ -245,8 +238,8 @@ func (s *Set) define() error {
 func (s *server) definition(name, description string, readOnly bool) registry.Definition {
 	d := registry.Definition{
 		Name: name, Toolset: Toolset(s.name), Description: cmp.Or(description, "A tool of the MCP server "+s.name+"."),
-		Timeout: s.timeout() + s.connectTimeout() + pingTime, MaxResult: s.cfg.MaxResult,
-		NoSandbox: !s.inEpisode(), Untrusted: "mcp:" + s.name,
+		Timeout: s.cfg.timeout() + s.cfg.connectTimeout() + pingTime, MaxResult: s.cfg.MaxResult,
+		NoSandbox: !s.cfg.inEpisode(), Untrusted: "mcp:" + s.name,
 		Outside: Outside(s.name), Version: s.version, ReadOnly: readOnly, Replayed: s.replayed,
 	}
 	if s.cfg.Parallel {
@@ -262,11 +255,6 @@ func (s *server) define(t Tool) (registry.Tool, error) {
 			r := request{t.Name, t.Idempotent, arguments}
 			return s.call(ctx, env, r, func(call *inCall) (any, error) { return call.callTool(ctx, t) })
 		})
-}
-
-// headed reports whether arguments of some tool travel as headers.
-func (s *server) headed() bool {
-	return s.cfg.URL != "" && slices.ContainsFunc(s.described.Tools, func(t Tool) bool { return t.Headers })
 }
 
 // Tools returns the servers' tools, in the order of the servers' names.

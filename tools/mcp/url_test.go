@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -321,5 +322,28 @@ func TestShared(t *testing.T) {
 		if strings.Join(results, " ") != want {
 			t.Errorf("shared %v: %q, want %s", shared, results, want)
 		}
+	}
+}
+
+// TestPauses holds that waits before tries to connect are the episode's own, and the same whenever it is played.
+func TestPauses(t *testing.T) {
+	all := map[time.Duration]bool{}
+	for sample := range 20 {
+		key := episode.Key{Seed: 1, Task: "a", Sample: sample}
+		got := mcp.Pauses(key)
+		if again := mcp.Pauses(key); !slices.Equal(got, again) {
+			t.Errorf("sample %d waits %v, and then %v", sample, got, again)
+		}
+		// In HurryUp's units of 10ms: none at first, then about 1 and 2; about a half before the first try to connect again.
+		for i, usual := range []time.Duration{0, 10, 20, 5, 10, 20} {
+			usual *= time.Millisecond
+			if got[i] < usual/2 || got[i] > usual*3/2 {
+				t.Errorf("sample %d: pause %d is %s, want about %s", sample, i, got[i], usual)
+			}
+		}
+		all[got[3]] = true
+	}
+	if len(all) < 15 {
+		t.Errorf("20 episodes come back to a server after %d different waits", len(all))
 	}
 }
