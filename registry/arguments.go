@@ -26,7 +26,8 @@ const maxNesting = 500
 
 // parse turns the model's text into arguments. The text "" is {}. Invalid JSON is repaired only if the result is one object that
 // fits the schema; it is never replaced by {}. With problems, the arguments are partly filled.
-func (p *plan) parse(raw string) (arguments, []problem) {
+// Implied members are added to an object that lacks them.
+func (p *plan) parse(raw string, implied ...member) (arguments, []problem) {
 	text := strings.TrimSpace(raw)
 	if text == "" {
 		text = "{}"
@@ -41,9 +42,9 @@ func (p *plan) parse(raw string) (arguments, []problem) {
 		if last := raw[len(raw)-1]; last == ' ' || last == '\t' {
 			text += " " // marks that more text was to follow
 		}
-		return p.repair(text, err)
+		return p.repair(text, err, implied)
 	}
-	return p.fit(parseValue(text), len(text))
+	return p.fit(parseValue(text), len(text), implied)
 }
 
 // syntax is json.Valid with an error.
@@ -52,7 +53,7 @@ func syntax(text string) error {
 	return json.Unmarshal([]byte(text), &discard)
 }
 
-func (p *plan) repair(text string, wrong error) (arguments, []problem) {
+func (p *plan) repair(text string, wrong error, implied []member) (arguments, []problem) {
 	broken := problem{Field: "arguments", Expected: "a JSON object", Got: wrong.Error() + ": " + shorten(text, 80)}
 	if len(text) > maxRepair {
 		return arguments{}, []problem{broken}
@@ -62,7 +63,7 @@ func (p *plan) repair(text string, wrong error) (arguments, []problem) {
 		broken.Expected += " " + err.Error()
 		return arguments{}, []problem{broken}
 	}
-	args, problems := p.fit(v, len(text))
+	args, problems := p.fit(v, len(text), implied)
 	args.repaired = true
 	if problems != nil {
 		// Repaired arguments that do not fit are not what the model meant.
@@ -88,11 +89,16 @@ func repaired(text string, open byte, s *jsonschema.Schema) (value, error) {
 }
 
 // fit coerces and checks a value, and encodes the arguments. size is the size of the text.
-func (p *plan) fit(v value, size int) (arguments, []problem) {
+func (p *plan) fit(v value, size int, implied []member) (arguments, []problem) {
 	c := coercion{plan: p, budget: budgetFor(size), wrap: true}
 	if v.kind == kindNull { // some servers send it for no arguments
 		v = value{kind: kindObject}
 		c.record(position{})
+	}
+	for _, m := range implied {
+		if v.kind == kindObject && v.member(m.key) == nil {
+			v.members = append(v.members, m)
+		}
 	}
 	c.coerce(&v, p.root, position{})
 	args := arguments{coerced: c.done}

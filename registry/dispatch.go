@@ -75,7 +75,7 @@ func (s *Session) prepare(req Request) *prepared {
 	case req.Cut:
 		p.refused = tool.invalid([]problem{{Field: "arguments", Expected: "a JSON object", Got: "text that ends too early: " + shorten(req.Arguments, 80)}})
 	default:
-		p.tool, p.args = tool, p.parse(tool)
+		p.tool, p.args = tool, p.parse(tool, tool.implied(asked)...)
 		p.call.Arguments, p.call.Repaired = p.args.shown, p.args.repaired || p.call.Repaired
 		p.call.Coerced = append(p.call.Coerced, p.args.coerced...)
 		p.begin()
@@ -83,11 +83,26 @@ func (s *Session) prepare(req Request) *prepared {
 	return p
 }
 
-// parse reads the arguments, or refuses the call.
-func (p *prepared) parse(tool *Tool) (args arguments) {
+// implied are the arguments that a call says by the name of an earlier tool.
+func (t *Tool) implied(asked string) (says []member) {
+	if len(t.Aliases) == 0 {
+		return nil
+	}
+	for _, alias := range sortedKeys(t.Aliases) {
+		if bare(alias) == bare(asked) {
+			for _, key := range sortedKeys(t.Aliases[alias]) {
+				says = append(says, member{key, quote(key), value{kind: kindString, text: quote(t.Aliases[alias][key])}})
+			}
+		}
+	}
+	return says
+}
+
+// parse reads the arguments, or refuses the call. The model need not write those that are implied.
+func (p *prepared) parse(tool *Tool, implied ...member) (args arguments) {
 	err := attempt(func() error { // a library may panic on hostile arguments
 		var problems []problem
-		if args, problems = tool.plan().parse(p.call.RawArguments); problems != nil {
+		if args, problems = tool.plan().parse(p.call.RawArguments, implied...); problems != nil {
 			p.refused = tool.invalid(problems)
 		}
 		return nil

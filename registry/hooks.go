@@ -63,7 +63,7 @@ func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	if err := syntax(string(arguments)); err != nil {
 		return &errHook{hook, fmt.Errorf("arguments that are not JSON: %w", err)}
 	}
-	args, problems := p.tool.plan().fit(parseValue(string(arguments)), len(arguments))
+	args, problems := p.tool.plan().fit(parseValue(string(arguments)), len(arguments), nil)
 	p.call.Rewritten = append(p.call.Rewritten, hook)
 	if problems != nil {
 		return p.tool.invalid(problems)

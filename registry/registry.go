@@ -20,6 +20,8 @@ type Definition struct {
 	Name        string
 	Toolset     string
 	Description string
+	// Aliases are names of earlier tools whose work this one does, with the arguments which such a name says: name → member → text.
+	Aliases map[string]map[string]string
 	// RequiresEnv names variables of the runner's environment that the tool needs. They are secrets.
 	RequiresEnv []string
 	// Override lets the tool take the place of one of the same name that belongs to another toolset.

@@ -77,6 +77,15 @@ func (r *Registry) freeze(names []string) *Toolset {
 		}
 		t.bare[short] = name
 	}
+	for _, name := range names {
+		if tool := r.tools[name]; tool != nil {
+			for _, alias := range sortedKeys(tool.Aliases) {
+				if _, taken := t.bare[bare(alias)]; !taken {
+					t.bare[bare(alias)] = name
+				}
+			}
+		}
+	}
 	if r.frozen.toolsets == nil || len(r.frozen.toolsets) >= maxFrozen {
 		r.frozen.toolsets = map[string]*Toolset{}
 	}

@@ -16,6 +16,9 @@ import (
 func init() {
 	add(registry.Define(registry.Definition{
 		Name: "cronjob", Toolset: "cronjob", NoSandbox: true,
+		Aliases: map[string]map[string]string{
+			"schedule_cronjob": {"action": "create"}, "list_cronjobs": {"action": "list"}, "remove_cronjob": {"action": "remove"},
+		},
 		Description: "Schedules work for later: a prompt that is given to an agent at a time, in a session of its own, which knows " +
 			"nothing of this one. create needs schedule and prompt; schedules are 30m, 2h or 1d (once, after that time), \"every 2h\", " +
 			"five fields as in a crontab (\"0 9 * * 1-5\"), or a time (\"2026-11-30T09:00\"). list shows the jobs and what time it is; " +
@@ -24,7 +27,7 @@ func init() {
 }
 
 type cronjobArgs struct {
-	_ struct{} `idle:"provider,base_url"`
+	_ struct{} `idle:"provider,base_url,include_disabled"`
 
 	Action      string            `json:"action" alias:"operation" doc:"What to do." enum:"create,list,update,pause,resume,remove,run"`
 	JobID       string            `json:"job_id,omitempty" alias:"id,job" doc:"The job that is meant, by its id or its name; for all actions but create and list." maxlen:"200"`

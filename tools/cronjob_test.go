@@ -150,3 +150,31 @@ func TestCronjobRefuses(t *testing.T) {
 		t.Error("a schedule is taken for a time")
 	}
 }
+
+// TestCronAliases holds that the names of earlier tools for jobs do what those did.
+func TestCronAliases(t *testing.T) {
+	e, view := schedules(t, cron.Settings{}, "")
+	tests := []struct {
+		name, arguments string
+		status          episode.CallStatus
+		jobs            int
+	}{
+		{"schedule_cronjob", `{"schedule": "1h", "prompt": "Say hello."}`, episode.CallOK, 1},
+		{"scheduleCronjob", `{"action": "list"}`, episode.CallOK, 1}, // what the model writes counts
+		{"list_cronjobs", ``, episode.CallOK, 1},
+		{"list_cronjobs", `{"include_disabled": true}`, episode.CallOK, 1},
+		{"remove_cronjob", `{}`, episode.CallError, 1},
+		{"remove_cronjob", `{'job_id': 'job_1'}`, episode.CallOK, 0},
+		{"update_cronjob", `{"job_id": "job_1"}`, episode.CallUnknownTool, 0},
+	}
+	for i, tt := range tests {
+		got := e.session.Call(t.Context(), registry.Request{ID: fmt.Sprint("alias", i), Name: tt.name, Arguments: tt.arguments})
+		var has struct{ Jobs []any }
+		if err := json.Unmarshal(view.JSON(), &has); err != nil || got.Status != tt.status || len(has.Jobs) != tt.jobs {
+			t.Errorf("%s %s: %s %s, %d jobs (%v), want %s and %d", tt.name, tt.arguments, got.Status, got.Result, len(has.Jobs), err, tt.status, tt.jobs)
+		}
+		if tt.status != episode.CallUnknownTool && (got.Name != "cronjob" || got.Coerced[0] != "name:"+tt.name || got.RawArguments != tt.arguments) {
+			t.Errorf("%s: the row has %s %v %s", tt.name, got.Name, got.Coerced, got.RawArguments)
+		}
+	}
+}
