@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
 	"trajgen/registry"
 	"trajgen/tools"
 	"trajgen/tools/rl"
@@ -428,3 +430,62 @@ func mustJSON(t *testing.T, value any) []byte {
 }
 
 func copyJSON(text, into any) error { return json.Unmarshal(text.([]byte), into) }
+
+// TestRLBudget holds that money is set aside for what a test may use, and that what it did not use is there again.
+func TestRLBudget(t *testing.T) {
+	const report = `echo '{"episodes":{"tasks":1,"judged":2},"outcomes":[{"outcome":"success","count":1}],"tokens":{"prompt":60,"completion":40}}'; `
+	unknown := strings.Replace(report, `"completion":40`, `"completion":40,"unreported_turns":1`, 1)
+	tests := []struct {
+		name, program string
+		spent         int64 // tokens
+		result        string
+	}{
+		{"reported", report, 100, `"accuracy":0.5`},
+		{"some episodes failed", report + "exit 3", 100, `"accuracy":0.5`},
+		{"too few tokens", report + "exit 5", 100, `the 400 tokens of a test were not enough for all`},
+		{"not all reported", unknown, 400, `"accuracy":0.5`},
+		{"a mistake", "echo wrong >&2; exit 2", 0, `it could not be tried: wrong`},
+		{"broke off", "exit 1", 400, "it could not be tried"},
+		{"no such program", "", 0, "it could not be tried"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t, "true", func(s *rl.Settings) {
+				s.Models = map[string]rl.Model{"mine": {Name: "m", BaseURL: "http://localhost:1", Tokens: 400}}
+			})
+			if tt.program != "" {
+				l.config.Program = filepath.Join(t.TempDir(), "trajgen")
+				script := "#!/bin/sh\ncase \"$*\" in *'--budget-tokens 400'*) ;; *) exit 7;; esac\n" + tt.program
+				if err := os.WriteFile(l.config.Program, []byte(script), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ledger, err := budget.Open(budget.Config{Tokens: 700})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.config.Meter = ledger
+			var halted error
+			e, _ := l.open(t, 1, func(_, _ string, _ any, ask func() error) error {
+				err := ask()
+				if _, failed := errors.AsType[*registry.Failure](err); !failed {
+					halted = err
+				}
+				return err
+			})
+			e.ok("rl_select_environment", args{"name": "sums"})
+			if got := e.call("rl_test_inference", args{"num_steps": 1, "group_size": 2}); !strings.Contains(got.Result, tt.result) {
+				t.Errorf("%s, want %s in it", got.Result, tt.result)
+			}
+			if got := ledger.Spent().Tokens; got != tt.spent || ledger.Reached() != nil || halted != nil {
+				t.Errorf("spent %d tokens, want %d; %v", got, tt.spent, halted)
+			}
+			if tt.spent == 400 { // what is left is not enough for a second one
+				e.call("rl_test_inference", args{"num_steps": 1, "group_size": 2})
+				if _, broke := errors.AsType[*budget.Reached](halted); !broke || ledger.Spent().Tokens != 400 {
+					t.Errorf("a second test: %v, spent %v", halted, ledger.Spent())
+				}
+			}
+		})
+	}
+}

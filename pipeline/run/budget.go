@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,10 @@ func (m *purse) openBudget(context.Context) error {
 	for _, mixed := range f.MOA.All() {
 		inEpisode = append(inEpisode, mixed.Model)
 	}
+	tested := slices.Sorted(maps.Keys(f.RL.Models))
+	for _, name := range tested {
+		inEpisode = append(inEpisode, f.RL.Models[name].Name)
+	}
 	all := append(slices.Clone(inEpisode), names.User, names.Approver)
 	for _, made := range paid {
 		all = append(all, made.Model)
@@ -74,6 +79,11 @@ func (m *purse) openBudget(context.Context) error {
 		}
 	}
 	var errs []error
+	for _, name := range tested {
+		if f.RL.Models[name].Tokens == 0 && m.ledger != nil {
+			errs = append(errs, fmt.Errorf("a budget needs to know what a test of a model may use: say rl: {models: {%s: {tokens: N}}}", name))
+		}
+	}
 	for _, made := range paid {
 		inEpisode = append(inEpisode, made.Model)
 		if _, price, known := f.Budget.Prices.Find(made.Model); known && !made.In(price) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/rollout"
+	"trajgen/tools/rl"
 )
 
 // TestEpisodeBudgetNeedsAllPrices: whoever may answer in an episode is part of what it costs.
@@ -53,6 +55,26 @@ func TestReplyBound(t *testing.T) {
 		}
 		if err := e.bounded(); (err == nil) != (tt.want > 0) {
 			t.Errorf("%s: bounded() = %v with %d tokens", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestBudgetOfTests holds that a run with a budget knows what each test of a model may use, and its price.
+func TestBudgetOfTests(t *testing.T) {
+	for _, tt := range []struct {
+		tokens int
+		prices episode.Prices
+		want   string
+	}{
+		{0, episode.Prices{"m": {Output: 1}, "tried": {Output: 1}}, "rl: {models: {mine: {tokens: N}}}"},
+		{100, episode.Prices{"m": {Output: 1}}, "price of tried"},
+		{100, episode.Prices{"m": {Output: 1}, "tried": {Output: 1}}, ""},
+	} {
+		f := File{Model: model.Settings{Name: "m"}, RL: rl.Settings{Models: map[string]rl.Model{"mine": {Name: "tried", Tokens: tt.tokens}}}}
+		f.Budget.USD, f.Budget.Prices, f.Out = 1, tt.prices, t.TempDir()
+		e := purse{opened: &opened{File: f}}
+		if err := e.openBudget(t.Context()); fmt.Sprint(err) != "<nil>" && tt.want == "" || !strings.Contains(fmt.Sprint(err), tt.want) {
+			t.Errorf("tokens %d: %v, want %q", tt.tokens, err, tt.want)
 		}
 	}
 }

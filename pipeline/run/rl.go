@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"trajgen/pipeline/model"
 	"trajgen/tools/rl"
 )
 
@@ -24,7 +25,11 @@ func (s *services) openLab(context.Context) error {
 	if f.RL.Dir != "" {
 		dir = filepath.Join(f.RL.Dir, filepath.Base(f.OutDir()))
 	}
-	lab, err := rl.Open(rl.Config{Settings: f.RL, Dir: dir, Program: program, Lookup: os.LookupEnv, Now: time.Now})
+	var meter model.Meter // a nil ledger would make an interface that is not nil
+	if s.ledger != nil {
+		meter = s.ledger
+	}
+	lab, err := rl.Open(rl.Config{Settings: f.RL, Dir: dir, Program: program, Meter: meter, Lookup: os.LookupEnv, Now: time.Now})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"trajgen/outputs/log/blobs"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/registry"
 )
 
@@ -88,15 +88,48 @@ type report struct {
 	Cost struct{ USD *float64 }
 }
 
-// try plays an environment with trajgen itself, in a run of its own that is gone afterwards.
+// The exit codes of trajgen run that say how far it came.
+const (
+	exitMistake = 2 // nowhere
+	exitErrors  = 3 // some episodes ended in an error
+	exitBudget  = 5 // the tokens were used up
+)
+
+// try plays an environment. In a run with a budget, money for the most that it may use is set aside before.
 func (l *Lab) try(ctx context.Context, e Environment, named string, steps, group int) (Tried, []episode.Inquiry, error) {
+	if l.cfg.Meter == nil {
+		tried, asked, _, err := l.play(ctx, e, named, steps, group)
+		return tried, asked, err
+	}
+	m := l.cfg.Settings.Models[named]
+	// Replies cost more than prompts. The turn says that the episode has begun.
+	receipt, err := l.cfg.Meter.Reserve(ctx, model.Bound{Model: m.Name, Turn: 1, Completion: m.Tokens})
+	if err != nil {
+		return Tried{Model: named}, nil, err
+	}
+	tried, asked, billed, err := l.play(ctx, e, named, steps, group)
+	switch {
+	case len(asked) > 0:
+		receipt.Settle("", *asked[0].Usage)
+	case billed:
+		receipt.Settle("", episode.Usage{}) // nothing says how much
+	default:
+		receipt.Void()
+	}
+	return tried, asked, err
+}
+
+// play plays an environment with trajgen itself, in a run of its own that is gone afterwards. It says whether models may have been
+// asked.
+func (l *Lab) play(ctx context.Context, e Environment, named string, steps, group int) (
+	_ Tried, _ []episode.Inquiry, billed bool, _ error) {
 	tried, m := Tried{Model: named}, l.cfg.Settings.Models[named]
 	if err := os.MkdirAll(l.cfg.Dir, 0o777); err != nil {
-		return tried, nil, err
+		return tried, nil, false, err
 	}
 	dir, err := os.MkdirTemp(l.cfg.Dir, ".try-")
 	if err != nil {
-		return tried, nil, err
+		return tried, nil, false, err
 	}
 	defer os.RemoveAll(dir)
 	args := []string{
@@ -109,29 +142,36 @@ func (l *Lab) try(ctx context.Context, e Environment, named string, steps, group
 	if m.APIKeyEnv != "" {
 		args = append(args, "--api-key-env", m.APIKeyEnv)
 	}
+	if m.Tokens > 0 {
+		args = append(args, "--budget-tokens", strconv.Itoa(m.Tokens))
+	}
 	limited, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(limited, l.cfg.Program, args...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 10*time.Second
-	ran := cmd.Run()
+	_ = cmd.Run() // which ProcessState tells
 	var got report
-	exit, ended := errors.AsType[*exec.ExitError](ran)
+	code := cmd.ProcessState.ExitCode() // -1 of one that was killed, or did not start
+	billed = cmd.ProcessState != nil && code != exitMistake
 	switch {
 	case ctx.Err() != nil:
-		return tried, nil, context.Cause(ctx)
+		return tried, nil, billed, context.Cause(ctx)
 	case limited.Err() != nil:
 		tried.Failed = fmt.Sprintf("it took longer than %s", tryTime)
-	case ran != nil && (!ended || exit.ExitCode() != 3): // 3: some episodes ended in an error
+	case code != 0 && code != exitErrors && code != exitBudget:
 		tried.Failed = "it could not be tried: " + last(said.String())
 	default:
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-			return tried, nil, fmt.Errorf("read the report of %s: %w", named, err)
+			return tried, nil, billed, fmt.Errorf("read the report of %s: %w", named, err)
 		}
 	}
-	if tried.Failed != "" {
-		return tried, nil, nil
+	switch {
+	case tried.Failed != "":
+		return tried, nil, billed, nil
+	case code == exitBudget:
+		tried.Failed = fmt.Sprintf("the %d tokens of a test were not enough for all", m.Tokens)
 	}
 	tried.Steps, tried.Judged, tried.Errors = got.Episodes.Tasks, got.Episodes.Judged, got.Episodes.Errors
 	tried.Reward = got.Reward.Mean
@@ -149,7 +189,7 @@ func (l *Lab) try(ctx context.Context, e Environment, named string, steps, group
 	return tried, []episode.Inquiry{{
 		Role: role, Asked: m.Name, Model: m.Name, Text: blobs.Digest([]byte(strings.Join(args[:11], " "))),
 		Usage: &usage, CostUSD: got.Cost.USD,
-	}}, nil
+	}}, billed, nil
 }
 
 // last is the last line of what a program said.

@@ -34,8 +34,9 @@ import (
 // Config is what trainings need.
 type Config struct {
 	Settings Settings
-	Dir      string // of trainings, which is made for the first
-	Program  string // trajgen
+	Dir      string      // of trainings, which is made for the first
+	Program  string      // trajgen
+	Meter    model.Meter // pays for what rl_test_inference asks; nil where the run has no budget
 	Lookup   func(name string) (string, bool)
 	Now      func() time.Time
 }

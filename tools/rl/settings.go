@@ -68,6 +68,8 @@ type Model struct {
 	Name      string `yaml:"model"`
 	BaseURL   string `yaml:"base_url"`
 	APIKeyEnv string `yaml:"api_key_env,omitempty"`
+	// Tokens are the most that one test of it may use, prompts and replies together. A run with a budget sets as many aside.
+	Tokens int `yaml:"tokens,omitempty"`
 }
 
 // The defaults.
@@ -118,6 +120,7 @@ func (s Settings) Validate() error {
 	}
 	for _, each := range sorted(s.Models) {
 		bad(s.Models[each].Name == "" || s.Models[each].BaseURL == "", "model %s needs model and base_url", each)
+		bad(s.Models[each].Tokens < 0, "model %s: tokens is %d; not below 0", each, s.Models[each].Tokens)
 	}
 	return errors.Join(errs...)
 }
