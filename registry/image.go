@@ -14,6 +14,8 @@ const maxImages = 8
 type Image struct {
 	MIME string
 	Data []byte
+	// File says that it is no image but a sound or another file, which is kept as it is.
+	File bool
 }
 
 // Images keeps the images that tools attach to their results. It is called from many goroutines at once.
@@ -21,6 +23,11 @@ type Images interface {
 	// Keep prepares an image for the model and keeps it. A *picture.Unusable says what is wrong with the image; any other error is
 	// of the disk.
 	Keep(mime string, data []byte) (episode.Part, error)
+}
+
+// Files is what Images may be, too: it keeps files as they are. An error is of the disk.
+type Files interface {
+	KeepFile(mime string, data []byte) (episode.Part, error)
 }
 
 // Attach puts an image beside the call's result, for a model that takes images. The conversation gets it after the result. A tool
@@ -36,16 +43,25 @@ func (e *Env) Attach(image Image) error {
 	return err
 }
 
-// Keep prepares an image for models and keeps it beside the run, without showing it to the agent's. Its error says what is wrong
-// with the image, in words for the model.
+// Keep prepares an image for models and keeps it beside the run, without showing it to the agent's; or it keeps a file. Its error
+// says what is wrong with it, in words for the model.
 func (e *Env) Keep(image Image) (episode.Part, error) { return e.keep(image, false) }
 
 func (e *Env) keep(image Image, shown bool) (episode.Part, error) {
 	kept := e.Session.cfg.Images
-	if kept == nil {
-		return episode.Part{}, Failf("no_vision", "this episode keeps no images")
+	files, keepsFiles := kept.(Files)
+	var part episode.Part
+	var err error
+	switch {
+	case kept == nil:
+		return part, Failf("no_vision", "this episode keeps no images")
+	case !image.File:
+		part, err = kept.Keep(image.MIME, image.Data)
+	case keepsFiles:
+		part, err = files.KeepFile(image.MIME, image.Data)
+	default:
+		return part, Failf("no_files", "this episode keeps no files")
 	}
-	part, err := kept.Keep(image.MIME, image.Data)
 	if bad, ok := errors.AsType[*picture.Unusable](err); ok {
 		return part, Failf("bad_image", "%v", bad)
 	}

@@ -1,4 +1,4 @@
-// Package media keeps the images of a run beside its journal: as models get them, each once.
+// Package media keeps the images of a run beside its journal, as models get them, and files that tools gave, each once.
 package media
 
 import (
@@ -53,6 +53,16 @@ func (s *Store) Keep(mime string, data []byte) (episode.Part, error) {
 		part.Original = original
 	}
 	return part, err
+}
+
+// KeepFile implements registry.Files.
+func (s *Store) KeepFile(mime string, data []byte) (episode.Part, error) {
+	store, err := s.store()
+	if err != nil {
+		return episode.Part{}, err
+	}
+	name, err := store.Keep(data)
+	return episode.Part{Type: episode.PartFile, SHA256: name, MIME: mime, Bytes: len(data)}, err
 }
 
 // Read reads an image that was kept.

@@ -6,6 +6,7 @@ import "slices"
 const (
 	PartText  = "text"
 	PartImage = "image"
+	PartFile  = "file"  // a sound or another file of a tool, which models are not shown
 	PartVideo = "video" // for a vision model alone
 )
 

@@ -37,7 +37,7 @@ func (call *inCall) block(block sdk.Content) string {
 	case *sdk.ImageContent:
 		return call.image(b.MIMEType, b.Data)
 	case *sdk.AudioContent:
-		return fmt.Sprintf("[audio %s, %d bytes]", b.MIMEType, len(b.Data))
+		return call.file("audio", b.MIMEType, b.Data)
 	case *sdk.ResourceLink:
 		return fmt.Sprintf("[resource %s (%s)]", b.URI, b.MIMEType)
 	case *sdk.EmbeddedResource:
@@ -54,9 +54,21 @@ func (call *inCall) resource(r *sdk.ResourceContents) string {
 	case len(r.Blob) > 0 && strings.HasPrefix(r.MIMEType, "image/"):
 		return call.image(r.MIMEType, r.Blob)
 	case len(r.Blob) > 0:
-		return fmt.Sprintf("[resource %s (%s), %d bytes]", r.URI, r.MIMEType, len(r.Blob))
+		return call.file("resource "+r.URI, r.MIMEType, r.Blob)
 	}
 	return r.Text
+}
+
+// file keeps what models are not shown, and says what it is.
+func (call *inCall) file(what, mime string, data []byte) string {
+	kept := ""
+	part, err := call.env.Keep(registry.Image{MIME: mime, Data: data, File: true})
+	if err != nil {
+		kept = ": " + err.Error()
+	} else {
+		call.about.Files = append(call.about.Files, part)
+	}
+	return fmt.Sprintf("[%s (%s), %d bytes%s]", what, mime, len(data), kept)
 }
 
 // image shows the model an image if it can see, and keeps it in any case.
@@ -139,6 +151,7 @@ type About struct {
 	Elicited   []Elicited        `json:"elicited,omitempty"`     // what the server asked the user
 	Asked      []episode.Inquiry `json:"asked,omitempty"`        // of the model
 	Images     []episode.Part    `json:"kept_images,omitempty"`  // that the model was not shown
+	Files      []episode.Part    `json:"kept_files,omitempty"`   // sounds, and resources that are neither text nor images
 }
 
 // Elicited is a question of a server to the user.

@@ -63,6 +63,7 @@ type image struct {
 	MIME  string `json:"mime,omitempty"`
 	Data  string `json:"data"`
 	Shown bool   `json:"shown,omitempty"`
+	File  bool   `json:"file,omitempty"`
 }
 
 // maxBody is the most bytes of a body that stands in the index.
@@ -172,7 +173,7 @@ func (r *Recorder) keep(k kept, asked asked, a registry.Answer) error {
 		if err != nil {
 			return err
 		}
-		said.Images = append(said.Images, image{each.MIME, name, each.Shown})
+		said.Images = append(said.Images, image{each.MIME, name, each.Shown, each.File})
 	}
 	text, err := encode(said)
 	if err != nil {

@@ -214,7 +214,7 @@ func (t *Tape) answer(episode string, asked asked) (a registry.Answer, miss stri
 		if err != nil {
 			return a, "", fmt.Errorf("the image %w", err)
 		}
-		a.Images = append(a.Images, registry.AnswerImage{Image: registry.Image{MIME: each.MIME, Data: data}, Shown: each.Shown})
+		a.Images = append(a.Images, registry.AnswerImage{Image: registry.Image{MIME: each.MIME, Data: data, File: each.File}, Shown: each.Shown})
 	}
 	if a.Failure == nil && !json.Valid([]byte(a.Result)) {
 		return a, "", fmt.Errorf("the recording at byte %d has a result that is not JSON", p.at)

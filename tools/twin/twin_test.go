@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/outputs/media"
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
@@ -74,6 +75,9 @@ func (o *outer) toolset(t testing.TB) *registry.Toolset {
 			if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, int(o.said.Add(1))+8, 9))); err != nil {
 				return nil, err
 			}
+			if _, err := env.Keep(registry.Image{MIME: "audio/wav", Data: []byte(sound), File: true}); err != nil {
+				return nil, err
+			}
 			return "seen", env.Attach(registry.Image{MIME: "image/png", Data: b.Bytes()})
 		}),
 		define(registry.Definition{Name: "long", Outside: "web"}, text, func(_ *registry.Env, _ string) (any, error) {
@@ -94,6 +98,9 @@ func (o *outer) toolset(t testing.TB) *registry.Toolset {
 // secrets are masked in results.
 var secrets = registry.NewSecrets(map[string]string{"THE_KEY": "hunter2-hunter2"})
 
+// sound is what the tool shows keeps beside its image.
+const sound = "RIFF"
+
 // play makes calls of an episode, a list for each turn, and returns its trace. A call is a name and its arguments.
 func play(t testing.TB, set *registry.Toolset, on *twin.Twin, id string, turns ...[]string) []episode.ToolCall {
 	t.Helper()
@@ -110,7 +117,13 @@ func play(t testing.TB, set *registry.Toolset, on *twin.Twin, id string, turns .
 			name, arguments, _ := strings.Cut(call, " ")
 			reqs = append(reqs, registry.Request{ID: fmt.Sprintf("c%d-%d", turn, i), Turn: turn, Index: i, Name: name, Arguments: arguments})
 		}
-		session.CallAll(t.Context(), reqs)
+		for _, call := range session.CallAll(t.Context(), reqs) {
+			if call.Name == "shows" && call.Status == episode.CallOK {
+				if data, err := images.Read(blobs.Digest([]byte(sound))); err != nil || string(data) != sound {
+					t.Errorf("%s keeps no sound: %v", call.ID, err)
+				}
+			}
+		}
 	}
 	return session.Trace()
 }
