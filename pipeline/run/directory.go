@@ -83,6 +83,9 @@ func follow(f *File, dir string) {
 	for i := range f.Skills.Dirs {
 		paths = append(paths, &f.Skills.Dirs[i])
 	}
+	for i := range f.MCP.Advisories { // a URL is no file, and stays as it is
+		paths = append(paths, &f.MCP.Advisories[i])
+	}
 	for _, plugin := range f.Tools.Plugins {
 		for i := range plugin.Files {
 			paths = append(paths, &plugin.Files[i])

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/tools/mcp/osv"
 )
 
 // Settings is the section of a run file that declares MCP servers.
@@ -21,6 +22,9 @@ type Settings struct {
 	Servers map[string]Server `yaml:"servers,omitempty" flag:"mcp-servers" experiment:"given"`
 	// Lock is the file of `trajgen mcp lock`: what each server said of itself. A server that differs is refused.
 	Lock string `yaml:"lock,omitempty" flag:"mcp-lock" experiment:"no"`
+	// Advisories are lists of the OSV format, each a file, a folder, a zip file or a URL. A server with a package that one of them
+	// calls malware is refused, before it is started.
+	Advisories []string `yaml:"advisories,omitempty" flag:"mcp-advisories" experiment:"no"`
 	// RefuseSuspicious refuses servers whose descriptions read like an attack on the model, instead of a warning.
 	RefuseSuspicious bool `yaml:"refuse_suspicious,omitempty" flag:"mcp-refuse-suspicious" experiment:"no"`
 }
@@ -33,6 +37,8 @@ type Server struct {
 	Env   map[string]string `yaml:"env,omitempty" json:"env,omitempty"`
 	// EnvAllow names variables of the runner's environment that the command gets. They hold no secrets, as an agent can read them.
 	EnvAllow []string `yaml:"env_allow,omitempty" json:"env_allow,omitempty"`
+	// Packages are those that the command is made of where its files do not say so, such as npm:name@1.2.3 or pypi:name@1.2.3.
+	Packages []string `yaml:"packages,omitempty" json:"packages,omitempty"`
 
 	URL       string `yaml:"url,omitempty" json:"url,omitempty"`
 	Transport string `yaml:"transport,omitempty" json:"transport,omitempty"` // of a URL: http (the default) or sse
@@ -168,7 +174,11 @@ func (s Server) problems() []error {
 	bad(stdio && fetches(s.Command), "%s would fetch a package during the run, which can be another one tomorrow, and the sandbox "+
 		"has no network: install the package once, with a lock file that has hashes, and give what was installed under files, or "+
 		"in the image; trajgen mcp lock then pins it", s.Command)
-	bad(!stdio && len(s.Files)+len(s.Env)+len(s.EnvAllow) > 0, "files, env and env_allow belong to a command")
+	for _, text := range s.Packages {
+		_, err := osv.Parse(text)
+		bad(err != nil, "packages: %v", err)
+	}
+	bad(!stdio && len(s.Files)+len(s.Env)+len(s.EnvAllow)+len(s.Packages) > 0, "files, env, env_allow and packages belong to a command")
 	bad(stdio && (len(s.HeaderEnv) > 0 || s.OAuth != nil || s.Transport != ""), "header_env, oauth and transport belong to a url")
 	bad(s.Transport != "" && s.Transport != "http" && s.Transport != "sse", "transport is %q; http or sse", s.Transport)
 	if s.URL != "" {

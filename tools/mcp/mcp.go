@@ -25,6 +25,7 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/internal/program"
+	"trajgen/tools/mcp/osv"
 	"trajgen/tools/twin"
 )
 
@@ -60,6 +61,7 @@ type server struct {
 	cfg       Server
 	declared  string // digest
 	files     []sandbox.FileWrite
+	packages  []osv.Package // that are known to be in it, sorted
 	env       []string
 	described *Described
 	version   string // digest of that
@@ -107,6 +109,9 @@ func Open(ctx context.Context, settings Settings, opts Options) (_ *Set, err err
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	if err := s.advised(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.ask(ctx); err != nil {
 		return nil, err
 	}
@@ -121,6 +126,9 @@ func Open(ctx context.Context, settings Settings, opts Options) (_ *Set, err err
 // load reads what a declaration names.
 func (s *server) load() (err error) {
 	if s.files, err = program.ReadFiles(s.cfg.Files); err != nil {
+		return err
+	}
+	if err := s.unpack(); err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(s.cfg.Env) {

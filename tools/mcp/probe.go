@@ -12,6 +12,8 @@ import (
 type Probe struct {
 	Took    time.Duration // to connect and to list its tools
 	Tools   int
+	// Packages are how many of its packages are known, and so looked for in advisories.
+	Packages int
 	Noise   int64    // lines of its standard output that were no messages
 	Differs []string // from what it said before
 }
@@ -37,7 +39,9 @@ func (s *Set) Probe(ctx context.Context, name string) (_ Probe, err error) {
 		if err != nil {
 			return Probe{}, err
 		}
-		return Probe{s.opts.Now().Sub(began), len(again.described.Tools), noise, each.described.differs(again.described)}, nil
+		return Probe{
+			s.opts.Now().Sub(began), len(again.described.Tools), len(each.packages), noise, each.described.differs(again.described),
+		}, nil
 	}
 	return Probe{}, fmt.Errorf("no mcp server %q (have %v)", name, s.Names())
 }
