@@ -116,9 +116,10 @@ late it begins. What a job writes is kept until its next run; --deliver hands it
 	flags.IntVar(&j.Repeat, "repeat", 0, "how often it runs; 0 has no end")
 	flags.StringVar(&j.Grace, "grace", "", "how late it may begin, such as 12h (default: half the time to its next run, from 2m to 2h)")
 	flags.StringVar(&j.Timeout, "timeout", "", "time after which it is ended with all that it started (default: none)")
-	flags.StringVar(&j.Deliver, "deliver", "", "where its output goes: file:PATH, or command:LINE, which has it on its standard input (default: it is kept in the store)")
+	flags.StringVar(&j.Deliver, "deliver", "", "where its output goes: file:PATH; command:LINE, which has it on its standard input; or a channel such as telegram:ID "+
+		"that the run file of -f may send messages to (default: it is kept in the store)")
 	flags.StringVar(&j.Prompt, "prompt", "", "what an agent is to do")
-	flags.StringVarP(&j.RunFile, "file", "f", "", "run file that the prompt is played with")
+	flags.StringVarP(&j.RunFile, "file", "f", "", "run file that the prompt is played with, or whose messages: --deliver uses")
 	flags.StringSliceVar(&j.Toolsets, "toolsets", nil, "toolsets of the prompt's episode (default: as in the run file)")
 	flags.StringSliceVar(&j.ContextFrom, "context-from", nil, "jobs whose last output the prompt begins with")
 	_ = cmd.MarkFlagRequired("schedule")
@@ -130,18 +131,28 @@ func completeJob(j *cron.Job) (err error) {
 	if j.Workdir, err = os.Getwd(); err != nil {
 		return err
 	}
-	switch how, where, _ := strings.Cut(j.Deliver, ":"); {
-	case j.Deliver == "" || j.Deliver == "local" || how == "command" && where != "":
-	case how == "file" && where != "":
+	how, where := j.Delivery()
+	switch {
+	case j.Deliver == "origin" || how != "" && where == "" || how == cron.ByMessage && (j.RunFile == "" || !strings.Contains(where, ":")):
+		return fmt.Errorf("--deliver is %q; want file:PATH, command:LINE, or PLATFORM:CHANNEL with -f run.yaml, whose messages: names it", j.Deliver)
+	case how == cron.ToFile:
 		if where, err = filepath.Abs(where); err != nil {
 			return err
 		}
 		j.Deliver = "file:" + where
-	default:
-		return fmt.Errorf("--deliver is %q; want file:PATH or command:LINE", j.Deliver)
+	}
+	if j.RunFile != "" {
+		if j.RunFile, err = filepath.Abs(j.RunFile); err != nil {
+			return err
+		}
+	}
+	if how == cron.ByMessage {
+		if err := run.CheckDelivery(*j); err != nil {
+			return err
+		}
 	}
 	if len(j.Command) > 0 {
-		if j.Prompt != "" || j.RunFile != "" || len(j.Toolsets)+len(j.ContextFrom) > 0 {
+		if j.Prompt != "" || j.RunFile != "" && how != cron.ByMessage || len(j.Toolsets)+len(j.ContextFrom) > 0 {
 			return errors.New("a job has a command or a prompt; --prompt, -f, --toolsets and --context-from do not go with a command")
 		}
 		_, err = exec.LookPath(j.Command[0])
@@ -152,9 +163,6 @@ func completeJob(j *cron.Job) (err error) {
 	}
 	if found := threats.Scan(j.Prompt); len(found) > 0 {
 		return fmt.Errorf("the prompt looks like %s (%q)", strings.ReplaceAll(found[0].ID, "_", " "), found[0].Text)
-	}
-	if j.RunFile, err = filepath.Abs(j.RunFile); err != nil {
-		return err
 	}
 	file := run.Default()
 	if err := run.Decode(j.RunFile, "a run file", &file); err != nil {

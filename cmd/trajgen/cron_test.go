@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,6 +108,71 @@ func TestCronPrompt(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "digest.txt")); err != nil || string(text) != played[0].Answer+"\n" {
 		t.Errorf("delivered %q, %v; the answer is %q", text, err, played[0].Answer)
+	}
+}
+
+// TestCronMessage has the output of jobs sent as messages, to a channel that their run file names and to no other.
+func TestCronMessage(t *testing.T) {
+	sent := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := r.URL.Path + " " + r.FormValue("chat_id") + " " + r.FormValue("text")
+		if r.MultipartForm != nil && len(r.MultipartForm.File["document"]) > 0 {
+			text += fmt.Sprint(r.MultipartForm.File["document"][0].Filename, " ", r.MultipartForm.File["document"][0].Size)
+		}
+		sent <- text
+		io.WriteString(w, `{"ok":true,"result":{"message_id":7}}`)
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	file := write(t, "run.yaml", `{scripted: {policy: noop}, sandbox: {backend: local}, play: {durable_turns: true}, tools: {toolsets: [none]},
+  messages: {telegram: {channels: ["42"], base_url: "`+server.URL+`"}}}`)
+	add := func(name, deliver string, more ...string) result {
+		return trajgen(t, append([]string{"cron", "add", name, "--store", dir, "--schedule", "1d", "--deliver", deliver}, more...)...)
+	}
+	for _, wrong := range []result{
+		add("x", "telegram:42", "--", "true"), add("x", "telegram:43", "-f", file, "--", "true"),
+		add("x", "telegram", "-f", file, "--", "true"), add("x", "telegram:43", "-f", file, "--prompt", "Hello."),
+	} {
+		if wrong.code != exitUsage || !strings.Contains(wrong.errOut, "deliver") {
+			t.Errorf("%d: %s", wrong.code, wrong.errOut)
+		}
+	}
+	t.Setenv("TELEGRAM_BOT_TOKEN", "")
+	for name, more := range map[string][]string{
+		"says": {"-f", file, "--", "echo", "It rains."}, "fails": {"-f", file, "--", "sh", "-c", "echo no licence; exit 3"},
+		"silent": {"-f", file, "--", "true"}, "long": {"-f", file, "--", "sh", "-c", "seq 1000"}, "asks": {"-f", file, "--prompt", "Hello."},
+	} {
+		if got := add(name, "telegram:42", more...); got.code != 0 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if got := trajgen(t, "cron", "run", "says", "--store", dir); got.code == 0 || !strings.Contains(got.errOut, "set TELEGRAM_BOT_TOKEN") {
+		t.Errorf("without a key: %+v", got)
+	}
+	t.Setenv("TELEGRAM_BOT_TOKEN", "bot-key-of-telegram")
+	for _, tt := range []struct {
+		name string
+		code int
+		want []string
+	}{
+		{"says", 0, []string{"sendMessage 42 It rains."}}, {"fails", 1, []string{"sendMessage 42 fails: failed\nno licence"}},
+		{"silent", 0, []string{"sendMessage 42 silent: ok"}}, {"long", 0, []string{"sendMessage 42 1\n2\n3\n", "sendDocument 42 job_"}},
+		{"asks", 0, []string{"sendMessage 42 "}},
+	} {
+		got := trajgen(t, "cron", "run", tt.name, "--store", dir)
+		if got.code != tt.code || strings.Contains(got.errOut, "bot-key") {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+		for _, want := range tt.want {
+			if len(sent) == 0 {
+				t.Errorf("%s: nothing was sent, want %s", tt.name, want)
+			} else if text := <-sent; !strings.HasPrefix(text, "/botbot-key-of-telegram/"+want) || len(text) > 2100 {
+				t.Errorf("%s sends %q, want %s", tt.name, text, want)
+			}
+		}
+		if len(sent) > 0 {
+			t.Errorf("%s sends more: %s", tt.name, <-sent)
+		}
 	}
 }
 

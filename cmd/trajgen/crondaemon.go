@@ -80,7 +80,7 @@ func cronProcesses(ctx context.Context, store *cron.Store) (asked context.Contex
 		}
 	}()
 	work := func(tick cron.Tick) (cron.Work, error) { return promptWork(store, tick) }
-	runner = &cron.Processes{Store: store, Hurry: hurry.Done(), Work: work}
+	runner = &cron.Processes{Store: store, Hurry: hurry.Done(), Work: work, Message: run.DeliverMessage}
 	return asked, runner, func() { cancel(); restore() }
 }
 

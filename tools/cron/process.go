@@ -27,6 +27,8 @@ type Processes struct {
 	Store *Store
 	// Work makes the work of a tick that is not a command.
 	Work func(tick Tick) (Work, error)
+	// Message sends the output of a job to the place that its Deliver names.
+	Message func(ctx context.Context, tick Tick, ended Ended, output io.Reader) error
 	// Hurry is closed to end what does not end when it is asked to.
 	Hurry <-chan struct{}
 }
@@ -143,10 +145,28 @@ func (p *Processes) wait(ctx context.Context, cmd *exec.Cmd, job Job) string {
 	}
 }
 
+// How the output of a job is handed on.
+const (
+	ToFile    = "file"
+	ToCommand = "command"
+	ByMessage = "message" // to a place such as telegram:CHAT
+)
+
+// Delivery is how and where the job's output is handed on; "" where it is only kept.
+func (j *Job) Delivery() (how, where string) {
+	switch how, where, _ = strings.Cut(j.Deliver, ":"); how {
+	case ToFile, ToCommand:
+		return how, where
+	case "", "local", "origin":
+		return "", ""
+	}
+	return ByMessage, j.Deliver
+}
+
 // deliver hands the output on.
 func (p *Processes) deliver(ctx context.Context, tick Tick, ended Ended) (err error) {
-	how, where, _ := strings.Cut(tick.Job.Deliver, ":")
-	if how != "file" && how != "command" {
+	how, where := tick.Job.Delivery()
+	if how == "" {
 		return nil
 	}
 	output, err := os.Open(p.Store.Output(tick.Job.ID))
@@ -154,7 +174,7 @@ func (p *Processes) deliver(ctx context.Context, tick Tick, ended Ended) (err er
 		return err
 	}
 	defer output.Close()
-	if how == "file" {
+	if how == ToFile {
 		to, err := os.Create(where)
 		if err != nil {
 			return fmt.Errorf("deliver: %w", err)
@@ -164,6 +184,9 @@ func (p *Processes) deliver(ctx context.Context, tick Tick, ended Ended) (err er
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
+	if how == ByMessage {
+		return p.Message(ctx, tick, ended, output)
+	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", where)
 	cmd.Dir, cmd.Stdin, cmd.WaitDelay = tick.Job.Workdir, output, time.Second
 	cmd.Env = append(append(os.Environ(), about(tick)...), "TRAJGEN_CRON_STATUS="+ended.Status)
