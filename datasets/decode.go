@@ -32,7 +32,7 @@ var taskFields = keys[episode.Task]{
 	"network":        field(asNetwork, func(t *episode.Task) *string { return &t.Network }),
 	"allow":          field(asNames, func(t *episode.Task) *[]string { return &t.Allow }),
 	"sites":          field(asSites, func(t *episode.Task) *[]string { return &t.Sites }),
-	"mcp":            field(asNames, func(t *episode.Task) *[]string { return &t.MCP }),
+	"mcp":            readMCP,
 	"home":           field(asHome, func(t *episode.Task) *json.RawMessage { return &t.Home }),
 	"channels":       field(asChannels, func(t *episode.Task) *[]string { return &t.Channels }),
 	"resources":      object(resourceKeys, func(t *episode.Task) *episode.Resources { return &t.Resources }),
@@ -251,6 +251,29 @@ func readImage(p *problems, t *episode.Task, at string, value json.RawMessage) {
 		p.addf("image and docker_image differ (%q and %q): they are two names for one field", t.Image, image)
 	}
 	t.Image = image
+}
+
+// mcpKeys are the keys of mcp where it is an object: servers that the task declares itself, and names of the run's.
+var mcpKeys = keys[episode.Task]{
+	"servers": field(asObject, func(t *episode.Task) *json.RawMessage { return &t.Servers }),
+	"run":     field(asNames, func(t *episode.Task) *[]string { return &t.MCP }),
+}
+
+func readMCP(p *problems, t *episode.Task, at string, value json.RawMessage) {
+	if value = structured(value); len(value) > 0 && value[0] == '{' {
+		mcpKeys.read(p, t, at, value)
+		return
+	}
+	var err error
+	if t.MCP, err = asNames(value); err != nil {
+		p.addf("%s: %v, or an object with %s", at, err, mcpKeys)
+	}
+}
+
+func asObject(value json.RawMessage) (json.RawMessage, error) {
+	value = structured(value)
+	_, err := members(value)
+	return value, err
 }
 
 func readEnv(p *problems, t *episode.Task, at string, value json.RawMessage) {

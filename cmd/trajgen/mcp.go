@@ -132,8 +132,8 @@ func newMCPProbe(std stdio) *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("mcp server %s: %w", name, err)
 				}
-				fmt.Fprintf(std.out, "%s: connected in %s, %d tools, %d known packages, %d lines on its standard output that are not messages\n",
-					name, p.Took, p.Tools, p.Packages, p.Noise)
+				fmt.Fprintf(std.out, "%s: connected in %s, %d tools, %d lines on its standard output that are not messages, %d known packages\n",
+					name, p.Took, p.Tools, p.Noise, p.Packages)
 				for _, line := range p.Differs {
 					fmt.Fprintf(std.out, "  the second time %s\n", line)
 				}

@@ -150,3 +150,61 @@ mcp: {servers: {words: {url: "%s", header_env: {Authorization: TICKETS_TOKEN}}}}
 		t.Errorf("the secret is in %s", got.errOut)
 	}
 }
+
+// TestTaskServers plays tasks that declare servers themselves: two of one name that differ, which start among the task's files, and
+// one elsewhere, which the run file has to allow.
+func TestTaskServers(t *testing.T) {
+	python, err := os.ReadFile("../../examples/mcp/words.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(id, server, declared string) string {
+		files, err := json.Marshal(map[string]string{"poem.txt": "so much depends", "server/words.py": server})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.NewReplacer(`"id":"poem"`, `"id":"`+id+`"`, `{"poem.txt":"so much depends"}`, string(files)).
+			Replace(fmt.Sprintf(poem, `"mcp":{"servers":{"words":`+declared+`}},`)) + "\n"
+	}
+	const stdio = `{"command":["python3","server/words.py"],"timeout":"20s"}`
+	other := strings.Replace(string(python), "Counts the words", "Counts all words", 1)
+	run := func(mcp, rows string, more ...string) result {
+		file := write(t, "run.yaml", fmt.Sprintf("dataset: {path: %s}\nscripted: {policy: oracle}\ntools: {toolsets: [todo]}\n%s",
+			write(t, "tasks.jsonl", rows), mcp))
+		return trajgen(t, append([]string{"run", "-f", file, "--quiet"}, more...)...)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if got := run("", row("one", string(python), stdio)+row("two", other, stdio), "--out", dir); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	digests := map[string]bool{}
+	for i, ep := range episodes(t, dir) {
+		if ep.Outcome != episode.Success || len(ep.Tools) != 2 || len(ep.MCP) != 1 || ep.MCP[0].Calls != 1 || ep.MCP[0].Declared != "words" {
+			t.Fatalf("%s: %s %+v, %d tools, servers %+v", ep.Key.Task, ep.Outcome, ep.Fault, len(ep.Tools), ep.MCP)
+		}
+		if want := []string{"Counts the words", "Counts all words"}[i]; !strings.Contains(string(ep.Tools[0])+string(ep.Tools[1]), want) || ep.Calls[0].Untrusted != "mcp:words" {
+			t.Errorf("%s is shown %s, want %s", ep.Key.Task, ep.Tools, want)
+		}
+		digests[ep.MCP[0].SHA256] = true
+	}
+	if len(digests) != 2 {
+		t.Errorf("the servers of both tasks have the digests %v", digests)
+	}
+	if said := succeed(t, "verify", "--run", dir).out; !strings.Contains(said, "nothing differs") {
+		t.Errorf("verify: %s", said)
+	}
+
+	dead := filepath.Join(t.TempDir(), "dead")
+	if got := run("", row("dead", "import sys; sys.exit('no licence')", stdio), "--out", dead); got.code != exitErrors {
+		t.Errorf("a server that does not start: %+v", got)
+	}
+	if ep := episodes(t, dead)[0]; ep.Outcome != episode.ToolError || ep.Fault.Class != "mcp_down" || !strings.Contains(ep.Fault.Message, "no licence") {
+		t.Errorf("a server that does not start: %s, %+v", ep.Outcome, ep.Fault)
+	}
+	wrong := run("mcp: {servers: {words: {command: [true], enabled: false}}}", row("x", "", `{"command":["npx","words"]}`)+row("y", "", `{"url":"https://tickets.example/mcp"}`))
+	for _, want := range []string{"task x (row 1): mcp server words: [npx words] would fetch a package", "task y (row 2): mcp server words: its host is tickets.example, and the run file allows"} {
+		if wrong.code != exitUsage || !strings.Contains(wrong.errOut, want) {
+			t.Errorf("exit code %d: %s, want %s", wrong.code, wrong.errOut, want)
+		}
+	}
+}

@@ -30,6 +30,9 @@ type Task struct {
 
 	// MCP names the MCP servers of the run that the task has, whatever is drawn; it has no others then.
 	MCP []string `json:"mcp,omitempty"`
+	// Servers are MCP servers that the task declares itself, by name, as the run file declares its own: a JSON object. A task that
+	// has any has those of MCP beside them, and no others.
+	Servers json.RawMessage `json:"mcp_servers,omitempty"`
 
 	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled; NoToolsets alone for none
 	Distribution string   `json:"distribution,omitempty"` // overrides the run's distribution

@@ -17,6 +17,7 @@ type kit struct {
 	registry *registry.Registry // that toolset is from
 	toolset  *registry.Toolset
 	enabled  []string // the toolsets that it is of
+	brought  Brought  // nil without any
 	have     []any    // what the tools find beside the sandbox
 	skills   Skills   // nil without any
 	skillset string   // end of the system message that lists them
@@ -50,6 +51,9 @@ func (k *kit) equip(ctx context.Context) error {
 		if k.have = append(k.have, k.skills); !k.guest {
 			k.sandbox.folder = k.skills.Folder()
 		}
+	}
+	if err := k.bring(ctx); err != nil {
+		return err
 	}
 	if k.Services != nil {
 		k.have = append(k.have, k.Services(k.task, k.ep, k.progress.inquire)...)
@@ -85,6 +89,12 @@ func (k *kit) choose() error {
 	if s := k.progress.next(); s != nil && s.Turn == 0 && !slices.Equal(s.Quirks, k.registry.Quirks()) {
 		k.registry = k.registry.WithQuirks(s.Quirks) // which the next request is about
 	}
+	var err error
+	if k.brought != nil {
+		if k.registry, err = k.registry.With(k.brought.Tools()...); err != nil {
+			return faulty(episode.ToolError, "toolset", err)
+		}
+	}
 	toolset, err := k.selected()
 	if err != nil {
 		return faulty(episode.ToolError, "toolset", err)
@@ -108,6 +118,13 @@ func (k *kit) selected() (*registry.Toolset, error) {
 	if k.Toolsets != nil {
 		more, without := k.Toolsets(k.task)
 		enabled, disabled = slices.Concat(enabled, more), slices.Concat(disabled, without)
+	}
+	if k.brought != nil {
+		for _, tool := range k.brought.Tools() {
+			if !slices.Contains(enabled, tool.Toolset) {
+				enabled = append(slices.Clip(enabled), tool.Toolset)
+			}
+		}
 	}
 	k.enabled = enabled
 	return k.registry.Select(enabled, disabled)

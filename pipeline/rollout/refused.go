@@ -37,16 +37,16 @@ func (p *Player) shown() *registry.Registry {
 func (p *Player) without(used *registry.Registry, complaint string) bool {
 	p.plainer.mu.Lock()
 	defer p.plainer.mu.Unlock()
-	if p.plainer.registry != used {
+	had := used.Quirks() // used may have tools of its task beside the run's
+	if !slices.Equal(had, p.plainer.registry.Quirks()) {
 		return true
 	}
-	had := used.Quirks()
 	more := slices.DeleteFunc(registry.QuirksFor(complaint), func(name string) bool { return slices.Contains(had, name) })
 	if len(more) == 0 {
 		return false
 	}
 	all := slices.Concat(had, more)
-	p.plainer.registry = used.WithQuirks(all)
+	p.plainer.registry = p.plainer.registry.WithQuirks(all)
 	if p.Logger != nil {
 		p.Logger.Warn("the server refuses a tool's schema; for the rest of the run tools are shown without what it named",
 			"schema_quirks", strings.Join(p.plainer.registry.Quirks(), ", "), "said", complaint)

@@ -16,6 +16,7 @@ import (
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
 	"trajgen/registry"
+	"trajgen/sandbox"
 	"trajgen/tools/delegate"
 )
 
@@ -42,6 +43,8 @@ type Player struct {
 
 	// Toolsets are what a task has beside the toolsets that were drawn for it, and what it does without; nil is neither.
 	Toolsets func(task *episode.Task) (more, without []string)
+	// Brings opens what a task brings along, in the sandbox that box opens; nil where no task does, and so may be what it returns.
+	Brings func(ctx context.Context, task *episode.Task, box func(context.Context) (sandbox.Sandbox, error)) (Brought, error)
 	// Skills makes an episode's skills; nil where the run has none, and so may be what it returns.
 	Skills func(task *episode.Task, ep *episode.Episode) Skills
 
@@ -190,6 +193,11 @@ func (a *attempt) end() {
 	if a.kit.session != nil {
 		a.ep.Calls = append(a.ep.Calls, a.kit.session.Trace()...)
 		a.kit.session.Close()
+	}
+	if a.kit.brought != nil && a.parent == nil {
+		if err := a.kit.brought.Close(); err != nil {
+			a.logger.Warn("what the task brought along does not close", "error", err)
+		}
 	}
 	if a.kit.skills != nil {
 		var changed []string

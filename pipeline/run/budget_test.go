@@ -70,7 +70,9 @@ func TestBudgetOfTests(t *testing.T) {
 		{100, episode.Prices{"m": {Output: 1}}, "price of tried"},
 		{100, episode.Prices{"m": {Output: 1}, "tried": {Output: 1}}, ""},
 	} {
-		f := File{Model: model.Settings{Name: "m"}, RL: rl.Settings{Models: map[string]rl.Model{"mine": {Name: "tried", Tokens: tt.tokens}}}}
+		f := File{Model: model.Settings{Name: "m"}, Families: Families{
+			RL: rl.Settings{Models: map[string]rl.Model{"mine": {Name: "tried", Tokens: tt.tokens}}},
+		}}
 		f.Budget.USD, f.Budget.Prices, f.Out = 1, tt.prices, t.TempDir()
 		e := purse{opened: &opened{File: f}}
 		if err := e.openBudget(t.Context()); fmt.Sprint(err) != "<nil>" && tt.want == "" || !strings.Contains(fmt.Sprint(err), tt.want) {

@@ -271,7 +271,7 @@ func (e *Experiment) Player() *rollout.Player {
 			Sees: f.Model.Vision, Images: &e.images,
 		},
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent}, Delegation: f.Delegation,
-		Services: e.services.Of, Toolsets: e.taskToolsets, Now: time.Now, Logger: e.Logger,
+		Services: e.services.Of, Toolsets: e.taskToolsets, Brings: e.brings, Now: time.Now, Logger: e.Logger,
 	}
 	if e.skills != nil {
 		player.Skills = e.skillsOf

@@ -12,6 +12,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
+	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/mcp"
@@ -74,14 +75,14 @@ func (s *services) openSampling(context.Context) error {
 		}
 		sampled[name] = client
 	}
-	if s.mcp == nil {
-		return nil
-	}
 	s.made(func(a attempt) []any {
+		if s.mcp == nil && len(a.task.Servers) == 0 {
+			return nil
+		}
 		more, without := s.taskToolsets(a.task)
 		toolset, err := s.Registry.Select(slices.Concat(a.ep.Toolsets, more), slices.Concat(s.File.Tools.DisabledToolsets, without))
-		if err == nil { // the rollout selects them, too, and says what is wrong
-			a.ep.MCP = s.mcp.Rows(toolset.Tools())
+		if err == nil && s.mcp != nil { // the rollout selects them, too, and says what is wrong
+			a.ep.MCP = append(a.ep.MCP, s.mcp.Rows(toolset.Tools())...) // to those that the task declares
 		}
 		return []any{&mcp.Attempt{
 			Side: s.side(a.ep, "mcp sampling", a.ask), Servers: a.ep.MCP, Key: a.ep.Key,
@@ -96,9 +97,26 @@ func (s *services) sampledName(server string) string {
 	return cmp.Or(s.File.MCP.Servers[server].Sampling.Model, s.File.Model.Name)
 }
 
-// taskToolsets are the toolsets of the MCP servers that a task names, and of those that it thereby does without.
+// brings opens the servers that a task declares itself.
+func (s *services) brings(ctx context.Context, task *episode.Task, box func(context.Context) (sandbox.Sandbox, error)) (
+	rollout.Brought, error) {
+	if len(task.Servers) == 0 {
+		return nil, nil
+	}
+	own, err := s.File.MCP.OfTask(task.Servers)
+	if err != nil {
+		return nil, err
+	}
+	set, err := mcp.OpenTask(ctx, own, mcp.Options{Environ: os.LookupEnv, Now: time.Now, Logger: s.Logger}, box)
+	if err != nil { // a nil set would make an interface that is not nil
+		return nil, err
+	}
+	return set, nil
+}
+
+// taskToolsets are the toolsets of the run's MCP servers that a task names, and of those that it thereby does without.
 func (s *services) taskToolsets(task *episode.Task) (more, without []string) {
-	if len(task.MCP) == 0 {
+	if len(task.MCP) == 0 && len(task.Servers) == 0 {
 		return nil, nil
 	}
 	for _, name := range s.File.MCP.Enabled() {

@@ -220,6 +220,10 @@ func (t *tasks) suits(task *episode.Task) error {
 			problems = append(problems, fmt.Errorf("mcp: the run file declares no server %q (have %v)", name, have))
 		}
 	}
+	if len(task.Servers) > 0 {
+		_, err := t.File.MCP.OfTask(task.Servers)
+		problems = append(problems, err)
+	}
 	if _, err := t.File.Cron.View(task); err != nil {
 		problems = append(problems, err)
 	}

@@ -25,6 +25,8 @@ type Settings struct {
 	// Advisories are lists of the OSV format, each a file, a folder, a zip file or a URL. A server with a package that one of them
 	// calls malware is refused, before it is started.
 	Advisories []string `yaml:"advisories,omitempty" flag:"mcp-advisories" experiment:"no"`
+	// TaskHosts are those (HOST or HOST:PORT) that servers may have which tasks declare by a URL.
+	TaskHosts []string `yaml:"task_hosts,omitempty" flag:"mcp-task-hosts" experiment:"given"`
 	// RefuseSuspicious refuses servers whose descriptions read like an attack on the model, instead of a warning.
 	RefuseSuspicious bool `yaml:"refuse_suspicious,omitempty" flag:"mcp-refuse-suspicious" experiment:"no"`
 }

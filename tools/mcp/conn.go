@@ -122,9 +122,12 @@ func (s *server) start(ctx context.Context, c *conn, open opener) (sdk.Transport
 		return nil, err
 	}
 	layout := box.Layout()
-	dir := path.Join(layout.Tmp, "trajgen-mcp", s.name)
-	if err := program.Put(ctx, box, dir, s.files); err != nil {
-		return nil, err
+	dir := layout.Workdir
+	if !s.ofTask {
+		dir = path.Join(layout.Tmp, "trajgen-mcp", s.name)
+		if err := program.Put(ctx, box, dir, s.files); err != nil {
+			return nil, err
+		}
 	}
 	var lines *io.PipeWriter
 	c.output, lines = io.Pipe()

@@ -66,6 +66,7 @@ type server struct {
 	described *Described
 	version   string // digest of that
 	recorded  bool   // it never runs
+	ofTask    bool   // it is declared by a task, among whose files it starts
 	shared    *live  // of one that is shared
 
 	headers   map[string]string
@@ -79,10 +80,8 @@ func Open(ctx context.Context, settings Settings, opts Options) (_ *Set, err err
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	s := &Set{settings: settings, opts: opts}
+	s := newSet(settings, opts)
+	opts = s.opts
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -121,6 +120,13 @@ func Open(ctx context.Context, settings Settings, opts Options) (_ *Set, err err
 		}
 	}
 	return s, s.define()
+}
+
+func newSet(settings Settings, opts Options) *Set {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Set{settings: settings, opts: opts}
 }
 
 // load reads what a declaration names.
@@ -165,7 +171,11 @@ func (s *Set) ask(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, box.Close()) }()
 	}
-	opener := func(context.Context) (sandbox.Sandbox, error) { return box, nil }
+	return s.askAll(ctx, func(context.Context) (sandbox.Sandbox, error) { return box, nil })
+}
+
+// askAll asks the servers, several at once. box opens where processes run.
+func (s *Set) askAll(ctx context.Context, box opener) error {
 	errs := make([]error, len(s.servers))
 	var group errgroup.Group
 	group.SetLimit(4)
@@ -174,7 +184,7 @@ func (s *Set) ask(ctx context.Context) (err error) {
 			continue
 		}
 		group.Go(func() error {
-			if _, err := each.askOnce(ctx, opener); err != nil {
+			if _, err := each.askOnce(ctx, box); err != nil {
 				errs[i] = fmt.Errorf("mcp server %s: %w", each.name, err)
 			}
 			return nil

@@ -10,12 +10,12 @@ import (
 
 // Probe is what connecting to a server once more showed.
 type Probe struct {
-	Took    time.Duration // to connect and to list its tools
-	Tools   int
+	Took  time.Duration // to connect and to list its tools
+	Tools int
 	// Packages are how many of its packages are known, and so looked for in advisories.
 	Packages int
-	Noise   int64    // lines of its standard output that were no messages
-	Differs []string // from what it said before
+	Noise    int64    // lines of its standard output that were no messages
+	Differs  []string // from what it said before
 }
 
 // Probe connects to a server in a sandbox of its own and asks it again what it has.

@@ -50,10 +50,39 @@ type machine struct {
 	OldMemory string `json:"memory"`
 	OldDisk   string `json:"storage"`
 
-	Env map[string]string
+	Servers []mcpServer `json:"mcp_servers"`
+	Env     map[string]string
 	network
 	Internet *bool  `json:"allow_internet"`
 	Health   health `json:"healthcheck"`
+}
+
+// mcpServer is an MCP server that the agent has: a command in the sandbox, or a URL.
+type mcpServer struct {
+	Name, Transport, URL, Command string
+	Args                          []string
+}
+
+// servers are the MCP servers as a row declares them.
+func (m *machine) servers(t *task) map[string]any {
+	all := map[string]any{}
+	for _, s := range m.Servers {
+		_, twice := all[s.Name]
+		stdio := s.Transport == "stdio" || s.Transport == "" && s.URL == ""
+		switch {
+		case s.Name == "" || twice:
+			t.wrongf("environment.mcp_servers: %q: want a name that no other has", s.Name)
+		case stdio && (s.Command == "" || s.URL != ""), !stdio && (s.URL == "" || s.Command != ""):
+			t.wrongf("environment.mcp_servers: %s: want a command for stdio, or else a url", s.Name)
+		case stdio:
+			all[s.Name] = map[string]any{"command": append([]string{s.Command}, s.Args...)}
+		case s.Transport == "streamable-http":
+			all[s.Name] = map[string]any{"url": s.URL}
+		default: // the format's own default
+			all[s.Name] = map[string]any{"url": s.URL, "transport": "sse"}
+		}
+	}
+	return all
 }
 
 // The defaults that the format has.

@@ -106,6 +106,8 @@ memory_mb = 512
 storage_mb = 1024
 gpus = 0
 env = {GREETING = "hi"}
+mcp_servers = [{name = "a", transport = "stdio", command = "python3", args = ["s.py"]}, {name = "b", url = "http://x/sse"},
+  {name = "c", transport = "streamable-http", url = "http://x/mcp"}]
 [environment.healthcheck]
 command = "test -e /ready"
 interval_sec = 0.5
@@ -142,7 +144,11 @@ env = {WHO = "it's me"}
 	want := map[string]any{
 		"id": "org/greet", "task_path": "a/b", "prompt": "Greet.\n", "image": "example.org/image:1", "environment_from": "docker_image",
 		"env": map[string]any{"GREETING": "hi"}, "network": "allowlist", "allow": []any{"example.org"},
-		"resources":  map[string]any{"cpus": 2.0, "memory": "512M", "disk": "1024M"},
+		"resources": map[string]any{"cpus": 2.0, "memory": "512M", "disk": "1024M"},
+		"mcp": map[string]any{"servers": map[string]any{
+			"a": map[string]any{"command": []any{"python3", "s.py"}}, "b": map[string]any{"url": "http://x/sse", "transport": "sse"},
+			"c": map[string]any{"url": "http://x/mcp"},
+		}},
 		"difficulty": "hard", "tags": []any{"k", "files", "x", "y"}, "limits": map[string]any{"time": 90.5},
 		"verify": map[string]any{
 			"command": "/tests/test.sh", "reward": "file", "timeout": 30.0, "env": map[string]any{"A": "1", "B": "two"},
@@ -300,6 +306,9 @@ func TestRefuses(t *testing.T) {
 			[]string{`environment.cpus: "two", want a number`, "environment.memory_mb: -1", "environment.env.A: 1, want", "environment.allow_internet: 1, want true or false", "agent.timeout_sec: +Inf"}},
 		{"devices and services", toml("artifacts = ['a']\n[environment]\ngpus = 1\nskills_dir = 's'\nmcp_servers = [{name = 'x'}]\n"),
 			[]string{"artifacts: ", "gpus: 1, but a sandbox has none", `skills_dir: "s", want an absolute path`, "mcp_servers: "}},
+		{"servers", toml("[environment]\nmcp_servers = [{name = 'a', command = 'x'}, {name = 'a', command = 'y'}, {name = 'b', transport = 'stdio', url = 'u'}, " +
+			"{name = 'c', transport = 'sse', command = 'x'}]\n"),
+			[]string{`"a": want a name that no other has`, "b: want a command for stdio", "c: want a command for stdio, or else a url"}},
 		{"users", toml("[agent]\nuser = 'agent'\n[verifier]\nuser = 1000\n"), []string{`agent.user: "agent", but all commands`, "verifier.user: 1000, but all commands"}},
 		{"a verifier of its own", toml("[verifier]\nenvironment_mode = 'separate'\nenvironment = {cpus = 1}\ncollect = ['x']\n"),
 			[]string{"environment_mode: \"separate\"", "verifier.environment: ", "verifier.collect: "}},

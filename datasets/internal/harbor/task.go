@@ -13,6 +13,7 @@ import (
 func (t *task) fields(id string) map[string]any {
 	c := t.config()
 	network, allow := c.network(t)
+	servers := c.Environment.servers(t)
 	if len(t.wrong) > 0 {
 		return nil // what follows would be about what it does not say
 	}
@@ -25,6 +26,7 @@ func (t *task) fields(id string) map[string]any {
 			fields[field] = value
 		}
 	}
+	given("mcp", len(servers) > 0, map[string]any{"servers": servers})
 	difficulty, tags := c.metadata()
 	given("allow", len(allow) > 0, allow)
 	given("difficulty", difficulty != "", difficulty)

@@ -34,7 +34,9 @@ func Parse(text string) (Package, error) {
 
 var versionPattern = regexp.MustCompile(`^[0-9][0-9A-Za-z.+!_-]{0,99}$`)
 
-func (p Package) String() string { return strings.ToLower(p.Ecosystem) + ":" + p.Name + "@" + p.Version }
+func (p Package) String() string {
+	return strings.ToLower(p.Ecosystem) + ":" + p.Name + "@" + p.Version
+}
 
 // Compare orders packages.
 func Compare(a, b Package) int { return strings.Compare(a.String(), b.String()) }

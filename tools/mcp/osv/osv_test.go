@@ -38,7 +38,9 @@ func TestAffected(t *testing.T) {
 	python := func(affected string) string {
 		return `{"id": "MAL-1", "affected": [{"package": {"ecosystem": "PyPI", "name": "My.Server"}, ` + affected + `}]}`
 	}
-	span := func(kind, events string) string { return `"ranges": [{"type": "` + kind + `", "events": [` + events + `]}]` }
+	span := func(kind, events string) string {
+		return `"ranges": [{"type": "` + kind + `", "events": [` + events + `]}]`
+	}
 	tests := []struct {
 		name, advisory, in, out string // versions that it is about, and others
 	}{
