@@ -12,6 +12,7 @@ import (
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/progress"
 	"trajgen/pipeline/run/check"
 )
 
@@ -54,9 +55,9 @@ func prove(ctx context.Context, std stdio, file run.File, opts runOptions, asJSO
 		if opts.quiet || !isTerminal {
 			return ctx, nil, drain, stop
 		}
-		bar := newProgress(std.err, tasks, true, width, time.Now)
-		return ctx, bar.observe, drain, func() {
-			bar.end()
+		bar := progress.New(std.err, tasks, true, width, time.Now)
+		return ctx, bar.Observe, drain, func() {
+			bar.End()
 			stop()
 		}
 	})

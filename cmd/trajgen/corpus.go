@@ -14,6 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"trajgen/pipeline/run/progress"
 	"trajgen/tools/web/corpus"
 	"trajgen/tools/web/extract"
 	"trajgen/tools/web/source"
@@ -99,7 +100,7 @@ func (o *corpusBuild) build(ctx context.Context, std stdio, paths []string) erro
 		}
 	}
 	if width, ok := terminal(std.err); ok {
-		bar := newBar(std.err, -1, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+		bar := progress.NewBar(std.err, -1, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("doc"), progressbar.OptionClearOnFinish())
 		o.options.Progress = func(int) { _ = bar.Add(1) }
 		defer func() { _ = bar.Clear() }()

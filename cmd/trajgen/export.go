@@ -20,6 +20,7 @@ import (
 	"trajgen/outputs/media"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/progress"
 	"trajgen/pipeline/where"
 )
 
@@ -140,7 +141,7 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 		total *= 2 // readings
 	}
 	if width, ok := terminal(std.err); ok {
-		bar := newBar(std.err, total, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"), progressbar.OptionClearOnFinish())
+		bar := progress.NewBar(std.err, total, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"), progressbar.OptionClearOnFinish())
 		source = export.Seen(source, func(*episode.Episode) { _ = bar.Add(1) })
 		defer func() { _ = bar.Clear() }()
 	}

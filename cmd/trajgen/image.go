@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/progress"
 	"trajgen/sandbox/images"
 )
 
@@ -54,7 +55,7 @@ func pull(ctx context.Context, std stdio, dir string, references []string) (err 
 	show := &pullProgress{done: map[string]images.Progress{}}
 	opts := images.Options{Dir: dir}
 	if bar {
-		show.bar, opts.Progress = newBar(std.err, -1, max(10, min(30, width-70)), progressbar.OptionShowBytes(true)), show.observe
+		show.bar, opts.Progress = progress.NewBar(std.err, -1, max(10, min(30, width-70)), progressbar.OptionShowBytes(true)), show.observe
 	} else {
 		opts.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 	}

@@ -4,15 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"trajgen/pipeline"
-	"trajgen/pipeline/episode"
-	"trajgen/pipeline/model"
 )
 
 // pseudoTerminal is a terminal of 120 columns.
@@ -60,41 +55,5 @@ func TestPaper(t *testing.T) {
 	}
 	if width, color := paper(new(bytes.Buffer)); width != 0 || color {
 		t.Errorf("where there is no terminal: width %d, color %v", width, color)
-	}
-}
-
-// TestProgressSaysWhichTime is about both forms: the times have words.
-func TestProgressSaysWhichTime(t *testing.T) {
-	for _, bar := range []bool{false, true} {
-		now := time.Unix(0, 0)
-		var out bytes.Buffer
-		p := newProgress(&out, 100, bar, 200, func() time.Time { return now })
-		now = now.Add(20 * time.Second)
-		p.observe(pipeline.Event{Kind: pipeline.EpisodeFinished, Episode: &episode.Episode{Outcome: episode.Success}})
-		p.end()
-		text := out.String()
-		if bar { // which writes only so often
-			text = p.bar.State().Description
-		}
-		if !strings.Contains(text, "20s elapsed, 33m0s left: 1 success") {
-			t.Errorf("bar %v: %q", bar, text)
-		}
-	}
-}
-
-func TestProgressWarnsOfUnreadCalls(t *testing.T) {
-	for _, bar := range []bool{false, true} {
-		var out bytes.Buffer
-		p := newProgress(&out, 100, bar, 200, time.Now)
-		for _, kind := range []pipeline.EventKind{pipeline.EpisodeStarted, pipeline.EpisodeRetried, pipeline.EpisodeFinished} {
-			ep := &episode.Episode{Outcome: episode.ModelError}
-			if kind != pipeline.EpisodeStarted {
-				ep.Fault = &episode.Fault{Outcome: episode.ModelError, Class: model.ClassUnread, Message: "set tool_format"}
-			}
-			p.observe(pipeline.Event{Kind: kind, Episode: ep})
-		}
-		if n := strings.Count(out.String(), "set tool_format\n"); n != 1 {
-			t.Errorf("bar %v: warned %d times: %q", bar, n, out.String())
-		}
 	}
 }

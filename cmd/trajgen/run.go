@@ -18,6 +18,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/progress"
 )
 
 // runOptions are the flags of run that are not settings of a run file.
@@ -167,23 +168,23 @@ func execute(ctx context.Context, std stdio, file run.File, opts runOptions) (er
 func play(ctx context.Context, std stdio, store *run.Run, opts runOptions) (pipeline.Summary, error) {
 	exp := store.Exp
 	width, isTerminal := terminal(std.err)
-	var bar *progress
+	var bar *progress.Run
 	var messages io.Writer = std.err
 	var watch run.Watch
 	if !opts.quiet {
-		bar = newProgress(std.err, exp.Tasks*exp.File.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
+		bar = progress.New(std.err, exp.Tasks*exp.File.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
 		if opts.logFormat == "json" {
-			bar.logger = slog.New(slog.NewJSONHandler(std.err, nil))
+			bar.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 		}
-		bar.held = exp.Held
-		watch.Observe, watch.Outage, messages = bar.observe, bar.outage, bar
+		bar.Held = exp.Held
+		watch.Observe, watch.Outage, messages = bar.Observe, bar.Outage, bar
 	}
 	ctx, drain, stop := interruptible(ctx, messages, exp.Paused)
 	defer stop()
 	watch.Drain = drain
 	summary, err := store.Play(ctx, watch)
 	if bar != nil {
-		bar.end()
+		bar.End()
 	}
 	return summary, err
 }

@@ -1,4 +1,5 @@
-package main
+// Package progress shows how far a run, and other long work, has come.
+package progress
 
 import (
 	"fmt"
@@ -15,22 +16,23 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// progress shows the progress of a run: a bar in a terminal, otherwise a line from time to time.
-type progress struct {
+// Run shows the progress of a run: a bar in a terminal, otherwise a line from time to time.
+type Run struct {
 	w     io.Writer
 	now   func() time.Time
 	every time.Duration // between lines, and between looks at what the run waits for
 
+	Logger *slog.Logger         // that lines go to; nil prints them
+	Held   func() time.Duration // how long requests have waited for this process's processors; nil if not measured
+
 	mu       sync.Mutex // guards the fields below
 	bar      *progressbar.ProgressBar
-	logger   *slog.Logger
 	total    int
 	done     int // finished and skipped
 	finished int
 	retried  int
 	outcomes map[episode.Outcome]int
 	paused   string               // what the run waits for
-	held     func() time.Duration // how long requests have waited for this process's processors; nil if not measured
 	heldThen time.Duration        // held at the last line
 	busy     bool                 // requests waited for processors most of the time since the last line
 	unread   bool                 // warned of calls that the server leaves in the text
@@ -38,12 +40,12 @@ type progress struct {
 	lined    time.Time
 }
 
-// newProgress starts. With a bar, log lines must go through the returned progress, which clears the bar first.
-func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Time) *progress {
-	p := &progress{w: w, now: now, every: 10 * time.Second, total: total, outcomes: map[episode.Outcome]int{}, began: now(), lined: now()}
+// New starts. With a bar, log lines must go through the returned Run, which clears the bar first.
+func New(w io.Writer, total int, bar bool, width int, now func() time.Time) *Run {
+	p := &Run{w: w, now: now, every: 10 * time.Second, total: total, outcomes: map[episode.Outcome]int{}, began: now(), lined: now()}
 	if bar {
 		p.every = time.Second
-		p.bar = newBar(w, total, max(10, min(30, width-70)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"),
+		p.bar = NewBar(w, total, max(10, min(30, width-70)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"),
 			progressbar.OptionSetPredictTime(false), // prints two times without labels
 			progressbar.OptionFullWidth(),
 			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}),
@@ -53,14 +55,14 @@ func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Ti
 	return p
 }
 
-// newBar makes a bar in a terminal; a total of -1 is unknown.
-func newBar(w io.Writer, total, width int, more ...progressbar.Option) *progressbar.ProgressBar {
+// NewBar makes a bar in a terminal; a total of -1 is unknown.
+func NewBar(w io.Writer, total, width int, more ...progressbar.Option) *progressbar.ProgressBar {
 	return progressbar.NewOptions(total, append(more,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(width), progressbar.OptionThrottle(100*time.Millisecond))...)
 }
 
-// observe takes a pipeline's events.
-func (p *progress) observe(event pipeline.Event) {
+// Observe takes a pipeline's events.
+func (p *Run) Observe(event pipeline.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.warn(event.Episode)
@@ -93,27 +95,27 @@ func (p *progress) observe(event pipeline.Event) {
 }
 
 // look finds out whether the run waits for this process's processors.
-func (p *progress) look(now time.Time) {
-	if p.held == nil {
+func (p *Run) look(now time.Time) {
+	if p.Held == nil {
 		return
 	}
-	held := p.held()
+	held := p.Held()
 	p.busy = held-p.heldThen > now.Sub(p.lined)/2
 	p.heldThen = held
 }
 
 // line prints one line of progress where there is no terminal.
-func (p *progress) line(now time.Time) {
+func (p *Run) line(now time.Time) {
 	rate, left := p.pace(now)
-	if p.logger != nil {
-		p.logger.Info("progress", "done", p.done, "total", p.total, "per_second", fmt.Sprintf("%.1f", rate), "left", left, "outcomes", p.tally())
+	if p.Logger != nil {
+		p.Logger.Info("progress", "done", p.done, "total", p.total, "per_second", fmt.Sprintf("%.1f", rate), "left", left, "outcomes", p.tally())
 		return
 	}
 	fmt.Fprintf(p.w, "%d of %d episodes, %.1f/s, %s: %s\n", p.done, p.total, rate, p.times(now), p.tally())
 }
 
 // pace is the episodes per second, and the time that the rest would take.
-func (p *progress) pace(now time.Time) (rate float64, left string) {
+func (p *Run) pace(now time.Time) (rate float64, left string) {
 	rate = float64(p.finished) / now.Sub(p.began).Seconds()
 	if !(rate > 0) {
 		return 0, "unknown"
@@ -122,14 +124,14 @@ func (p *progress) pace(now time.Time) (rate float64, left string) {
 }
 
 // times describe the elapsed and the remaining time.
-func (p *progress) times(now time.Time) string {
+func (p *Run) times(now time.Time) string {
 	_, left := p.pace(now)
 	return fmt.Sprintf("%s elapsed, %s left", now.Sub(p.began).Truncate(time.Second), left)
 }
 
-// outage takes changes of outages. Their beginning and end get a line at once, unless a bar shows them; changes in between are shown
+// Outage takes changes of outages. Their beginning and end get a line at once, unless a bar shows them; changes in between are shown
 // with the next line.
-func (p *progress) outage(open []model.Outage, news model.Outage) {
+func (p *Run) Outage(open []model.Outage, news model.Outage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var parts []string
@@ -152,7 +154,7 @@ func (p *progress) outage(open []model.Outage, news model.Outage) {
 }
 
 // warn prints once a warning about a mistake that makes the whole run useless, and that one word in the run file corrects.
-func (p *progress) warn(ep *episode.Episode) {
+func (p *Run) warn(ep *episode.Episode) {
 	if p.unread || ep == nil || ep.Fault == nil || ep.Fault.Class != model.ClassUnread {
 		return
 	}
@@ -165,10 +167,10 @@ func (p *progress) warn(ep *episode.Episode) {
 }
 
 // say prints a line, or a log line with its attributes if the user chose those.
-func (p *progress) say(text string, attrs ...any) {
-	if p.logger != nil {
+func (p *Run) say(text string, attrs ...any) {
+	if p.Logger != nil {
 		message, _, _ := strings.Cut(text, ":")
-		p.logger.Warn(message, attrs...)
+		p.Logger.Warn(message, attrs...)
 		return
 	}
 	fmt.Fprintln(p.w, text)
@@ -183,7 +185,7 @@ func shortly(d time.Duration) time.Duration {
 }
 
 // tally is the outcomes so far, in their order, those that occurred.
-func (p *progress) tally() string {
+func (p *Run) tally() string {
 	var parts []string
 	for _, outcome := range episode.Outcomes() {
 		if n := p.outcomes[outcome]; n > 0 {
@@ -203,7 +205,7 @@ func (p *progress) tally() string {
 }
 
 // Write prints a log line without damaging the bar.
-func (p *progress) Write(data []byte) (int, error) {
+func (p *Run) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar != nil {
@@ -213,8 +215,8 @@ func (p *progress) Write(data []byte) (int, error) {
 	return p.w.Write(data)
 }
 
-// end leaves the bar as it stands, on a line of its own.
-func (p *progress) end() {
+// End leaves the bar as it stands, on a line of its own.
+func (p *Run) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar != nil {
