@@ -18,8 +18,12 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/desk"
 	"trajgen/sandbox"
 )
+
+// resultLine is a line of tools call.
+type resultLine = desk.Line
 
 func TestMain(m *testing.M) {
 	sandbox.Init()

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/desk"
 	"trajgen/sandbox"
 	"trajgen/tools/mcp"
 )
@@ -34,16 +35,16 @@ type mcpOptions struct {
 func (o *mcpOptions) use(std stdio, anew bool,
 	do func(ctx context.Context, f *run.File, set *mcp.Set) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) (err error) {
-		source := toolSource{path: o.path, sandbox: o.sandbox}
-		box := &toolbox{file: run.Default(), choice: o.sandbox}
-		defer func() { err = errors.Join(err, box.close()) }()
-		if err := source.read(cmd, box); err != nil {
+		source := (&toolSource{desk.Source{Path: o.path, Sandbox: o.sandbox}}).of(cmd)
+		box := &desk.Toolbox{File: run.Default(), Choice: o.sandbox}
+		defer func() { err = errors.Join(err, box.Close()) }()
+		if err := source.Read(box); err != nil {
 			return usage(err)
 		}
-		if len(box.file.MCP.Enabled()) == 0 {
+		if len(box.File.MCP.Enabled()) == 0 {
 			return usage(fmt.Errorf("%s declares no MCP servers (mcp: {servers: {NAME: {command: [...]}}})", o.path))
 		}
-		set, err := box.file.OpenMCP(cmd.Context(), func() (sandbox.Backend, error) { return box.backend() }, nil, box.logger(cmd), anew)
+		set, err := box.File.OpenMCP(cmd.Context(), func() (sandbox.Backend, error) { return box.Backend() }, nil, source.Logger, anew)
 		if err != nil {
 			return usage(err)
 		}
@@ -51,7 +52,7 @@ func (o *mcpOptions) use(std stdio, anew bool,
 		for _, warning := range set.Warnings() {
 			fmt.Fprintln(std.err, warning)
 		}
-		return do(cmd.Context(), &box.file, set)
+		return do(cmd.Context(), &box.File, set)
 	}
 }
 

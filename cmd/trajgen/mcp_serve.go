@@ -18,9 +18,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"trajgen/datasets"
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/desk"
 	"trajgen/tools"
 	"trajgen/tools/mcpserve"
 	"trajgen/tools/twin"
@@ -38,7 +40,7 @@ type serveOptions struct {
 }
 
 func newMCPServe(std stdio) *cobra.Command {
-	opts := serveOptions{callOptions: callOptions{sees: true}}
+	opts := serveOptions{callOptions: callOptions{Options: desk.Options{Sees: true}}}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Serve tools over MCP, each session in a sandbox of its own",
@@ -55,10 +57,10 @@ opened at the first call of a session, and gone at its end, however that comes.`
 			if err := opts.check(); err != nil {
 				return usage(err)
 			}
-			if opts.task, err = opts.findTask(cmd.Context()); err != nil {
+			if opts.Task, err = opts.findTask(cmd.Context()); err != nil {
 				return usage(err)
 			}
-			return opts.source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
+			return opts.source.use(func(cmd *cobra.Command, _ []string, box *desk.Toolbox) error {
 				return opts.serve(cmd.Context(), std, box)
 			})(cmd, args)
 		},
@@ -66,10 +68,10 @@ opened at the first call of a session, and gone at its end, however that comes.`
 	flags := cmd.Flags()
 	opts.source.flags(flags)
 	opts.source.webFlags(flags)
-	flags.StringSliceVar(&opts.toolsets, "toolsets", nil, "toolsets that are offered (default all)")
-	flags.StringVar(&opts.workspace, "workspace", "", "folder that is copied into each sandbox as the working directory")
-	flags.StringVar(&opts.image, "image", "", "image that sandboxes begin with (default: as in the run file)")
-	flags.StringSliceVar(&opts.sites, "site", nil, "web site that comes along, as a task names it (trajgen sites list)")
+	flags.StringSliceVar(&opts.Toolsets, "toolsets", nil, "toolsets that are offered (default all)")
+	flags.StringVar(&opts.Workspace, "workspace", "", "folder that is copied into each sandbox as the working directory")
+	flags.StringVar(&opts.Image, "image", "", "image that sandboxes begin with (default: as in the run file)")
+	flags.StringSliceVar(&opts.Sites, "site", nil, "web site that comes along, as a task names it (trajgen sites list)")
 	flags.StringVar(&opts.policy, "command-policy", "",
 		"shell commands that could do harm: enforce, record or off (default with local and ssh: refused; elsewhere record)")
 	flags.StringVar(&opts.addr, "http", "",
@@ -87,6 +89,26 @@ opened at the first call of a session, and gone at its end, however that comes.`
 	return cmd
 }
 
+// findTask finds the task that sessions are about; nil where the flags name none.
+func (o *serveOptions) findTask(ctx context.Context) (*episode.Task, error) {
+	if o.taskID == "" {
+		return nil, nil
+	}
+	source, _, err := datasets.Settings{Path: datasets.Paths{o.dataset}, Map: o.mapping}.Open(datasets.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for task, err := range source.Tasks(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if task.ID == o.taskID {
+			return task, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no task %q (trajgen datasets show lists them)", o.dataset, o.taskID)
+}
+
 func (o serveOptions) check() error {
 	var errs []error
 	bad := func(wrong bool, format string, args ...any) {
@@ -94,11 +116,11 @@ func (o serveOptions) check() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	bad(o.source.web.Mode == web.Record || o.source.twin.Mode == twin.Record,
+	bad(o.source.Web.Mode == web.Record || o.source.Twin.Mode == twin.Record,
 		"--web record and --twin record need a run, which keeps the recording")
 	bad(o.taskID == "" && o.dataset+o.mapping != "" || o.taskID != "" && o.dataset == "", "--task ID and --dataset D go together")
 	bad(o.taskID != "" && o.out == "", "--task needs --out DIR, which gets the verdicts")
-	bad(o.taskID != "" && len(o.sites) > 0, "--site is for sessions without a task, which names its own")
+	bad(o.taskID != "" && len(o.Sites) > 0, "--site is for sessions without a task, which names its own")
 	bad(o.idle <= 0, "--idle is %s; over 0", o.idle)
 	bad(o.sessions < 1, "--sessions is %d; at least 1", o.sessions)
 	if o.addr != "" {
@@ -110,12 +132,12 @@ func (o serveOptions) check() error {
 	return errors.Join(append(errs, tools.CheckPolicyMode(cmp.Or(o.policy, tools.PolicyRecord)))...)
 }
 
-func (o serveOptions) serve(ctx context.Context, std stdio, box *toolbox) (err error) {
-	toolset, err := o.selected(box)
+func (o serveOptions) serve(ctx context.Context, std stdio, box *desk.Toolbox) (err error) {
+	toolset, err := o.Selected(box)
 	if err != nil {
 		return err
 	}
-	if _, err := box.backend(); err != nil { // before sessions open it side by side
+	if _, err := box.Backend(); err != nil { // before sessions open it side by side
 		return usage(err)
 	}
 	if o.out != "" {
@@ -123,9 +145,9 @@ func (o serveOptions) serve(ctx context.Context, std stdio, box *toolbox) (err e
 			return usage(fmt.Errorf("make %s: %w", o.out, err))
 		}
 	}
-	o.skills, o.warn = slices.Contains(o.toolsets, "skills"), func(line string) { fmt.Fprintln(std.err, line) }
+	o.Skills, o.Warn = slices.Contains(o.Toolsets, "skills"), func(line string) { fmt.Fprintln(std.err, line) }
 	server := mcpserve.New(mcpserve.Config{
-		Version: run.Version(), Toolset: toolset, Sessions: o.sessions, Prompt: promptOf(o.task),
+		Version: run.Version(), Toolset: toolset, Sessions: o.sessions, Prompt: desk.Prompt(o.Task),
 		Logger: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Open:   func(ctx context.Context, number int) (*mcpserve.Desk, error) { return o.open(ctx, box, number) },
 	})
@@ -167,27 +189,27 @@ func (o serveOptions) listen(ctx context.Context, std stdio, server *mcpserve.Se
 }
 
 // open begins a session.
-func (o serveOptions) open(ctx context.Context, box *toolbox, number int) (_ *mcpserve.Desk, err error) {
-	policy := run.AgentPolicy(cmp.Or(o.policy, box.file.Commands.Policy), box.choice.Name)
-	d, err := o.begin(ctx, box, fmt.Sprintf("mcp-%d-%d", os.Getpid(), number), policy)
+func (o serveOptions) open(ctx context.Context, box *desk.Toolbox, number int) (_ *mcpserve.Desk, err error) {
+	policy := run.AgentPolicy(cmp.Or(o.policy, box.File.Commands.Policy), box.Choice.Name)
+	d, err := o.Options.Open(ctx, box, fmt.Sprintf("mcp-%d-%d", os.Getpid(), number), policy)
 	if err != nil {
 		return nil, err
 	}
-	served := &mcpserve.Desk{Session: d.session, Image: d.images.Read, Close: d.close}
+	served := &mcpserve.Desk{Session: d.Session, Image: d.Images.Read, Close: d.Close}
 	if o.out == "" {
 		return served, nil
 	}
 	file, err := os.OpenFile(filepath.Join(o.out, fmt.Sprintf("session-%d.jsonl", number)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("keep the calls of a session: %w", err), d.close())
+		return nil, errors.Join(fmt.Errorf("keep the calls of a session: %w", err), d.Close())
 	}
-	served.Called = func(call episode.ToolCall) error { return writeLine(file, newResultLine(call)) }
+	served.Called = func(call episode.ToolCall) error { return writeLine(file, desk.NewLine(call)) }
 	served.Close = func() error {
-		if o.task == nil {
-			return errors.Join(d.close(), file.Close())
+		if o.Task == nil {
+			return errors.Join(d.Close(), file.Close())
 		}
-		apart := box.opened.Guarantees().Isolation["processes"] == "own"
-		return errors.Join(o.finish(d, number, apart), file.Close())
+		apart := box.Opened.Guarantees().Isolation["processes"] == "own"
+		return errors.Join(d.Finish(o.Task, filepath.Join(o.out, fmt.Sprintf("session-%d.json", number)), apart), file.Close())
 	}
 	return served, nil
 }

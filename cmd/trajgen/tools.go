@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trajgen/pipeline/run/desk"
 	"trajgen/registry"
 )
 
@@ -36,8 +37,8 @@ func newToolsList(std stdio) *cobra.Command {
 	var source toolSource
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
-		RunE: source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
-			reg := box.registry
+		RunE: source.use(func(cmd *cobra.Command, _ []string, box *desk.Toolbox) error {
+			reg := box.Registry
 			set, err := reg.Select(nil, nil)
 			if err != nil {
 				return err
@@ -96,11 +97,11 @@ func newToolsSchema(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema [NAME...]",
 		Short: "Print the OpenAI function schemas, exactly as a model would be shown them",
-		RunE: source.use(func(cmd *cobra.Command, args []string, box *toolbox) error {
-			reg := box.registry
+		RunE: source.use(func(cmd *cobra.Command, args []string, box *desk.Toolbox) error {
+			reg := box.Registry
 			if model != "" {
-				box.file.Model.Name = model
-				reg = reg.WithQuirks(box.file.Quirks())
+				box.File.Model.Name = model
+				reg = reg.WithQuirks(box.File.Quirks())
 			}
 			toolset, err := reg.Select(toolsets, nil)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trajgen/pipeline/run/desk"
 	"trajgen/registry"
 )
 
@@ -55,8 +56,8 @@ func newToolsetsList(std stdio) *cobra.Command {
 	var source toolSource
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the toolsets", Args: cobra.NoArgs,
-		RunE: source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
-			reg := box.registry
+		RunE: source.use(func(cmd *cobra.Command, _ []string, box *desk.Toolbox) error {
+			reg := box.Registry
 			all, err := reg.Select(nil, nil)
 			if err != nil {
 				return err
@@ -115,8 +116,8 @@ func newToolsetsResolve(std stdio) *cobra.Command {
 	var source toolSource
 	cmd := &cobra.Command{
 		Use: "resolve NAME...", Short: "Print the sorted tool names of toolsets", Args: cobra.MinimumNArgs(1),
-		RunE: source.use(func(_ *cobra.Command, args []string, box *toolbox) error {
-			names, err := box.registry.Resolve(args, disabled)
+		RunE: source.use(func(_ *cobra.Command, args []string, box *desk.Toolbox) error {
+			names, err := box.Registry.Resolve(args, disabled)
 			if err != nil {
 				return usage(err)
 			}

@@ -1,16 +1,13 @@
-package main
+package desk
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"trajgen/datasets"
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
@@ -18,28 +15,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// findTask finds the task that sessions are about; nil where the flags name none.
-func (o *serveOptions) findTask(ctx context.Context) (*episode.Task, error) {
-	if o.taskID == "" {
-		return nil, nil
-	}
-	source, _, err := datasets.Settings{Path: datasets.Paths{o.dataset}, Map: o.mapping}.Open(datasets.Options{})
-	if err != nil {
-		return nil, err
-	}
-	for task, err := range source.Tasks(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if task.ID == o.taskID {
-			return task, nil
-		}
-	}
-	return nil, fmt.Errorf("%s has no task %q (trajgen datasets show lists them)", o.dataset, o.taskID)
-}
-
-// promptOf is what a task asks for; "" for none.
-func promptOf(task *episode.Task) string {
+// Prompt is what a task asks for; "" for none.
+func Prompt(task *episode.Task) string {
 	if task == nil {
 		return ""
 	}
@@ -62,7 +39,7 @@ type judged struct {
 const judgeTime = 10 * time.Minute
 
 // judge judges the sandbox of a session that has ended. A check of the answer has no verdict: clients do not send what their agent says.
-func (d *desk) judge(task *episode.Task, apart bool) judged {
+func (d *Desk) judge(task *episode.Task, apart bool) judged {
 	j := judged{Task: task.ID}
 	if len(task.Verify) == 0 {
 		j.Why = "the task has no verifier"
@@ -74,10 +51,10 @@ func (d *desk) judge(task *episode.Task, apart bool) judged {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime) // that of the session has ended
 	defer cancel()
-	subject := reward.Subject{Sandbox: func(context.Context) (sandbox.Sandbox, error) { return d.sandbox, nil }, Apart: apart}
+	subject := reward.Subject{Sandbox: func(context.Context) (sandbox.Sandbox, error) { return d.Sandbox, nil }, Apart: apart}
 	if sites, ok := registry.Service[interface {
 		State(ctx context.Context, site string) (json.RawMessage, error)
-	}](d.session); ok {
+	}](d.Session); ok {
 		subject.State = sites.State
 	}
 	rewards, mean, err := reward.Verify(ctx, task.Verify, subject)
@@ -89,12 +66,11 @@ func (d *desk) judge(task *episode.Task, apart bool) judged {
 	return j
 }
 
-// finish judges a session's task, writes the verdict, and closes the desk.
-func (o serveOptions) finish(d *desk, number int, apart bool) error {
-	text, err := json.MarshalIndent(d.judge(o.task, apart), "", "  ")
+// Finish judges a session's task, writes the verdict to a file, and closes the desk. apart says that the sandbox has its own processes.
+func (d *Desk) Finish(task *episode.Task, path string, apart bool) error {
+	text, err := json.MarshalIndent(d.judge(task, apart), "", "  ")
 	if err == nil {
-		path := filepath.Join(o.out, fmt.Sprintf("session-%d.json", number))
 		err = disk.WriteFile(disk.Real{}, path, disk.Bytes(append(text, '\n')))
 	}
-	return errors.Join(err, d.close())
+	return errors.Join(err, d.Close())
 }
