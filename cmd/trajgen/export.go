@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +19,6 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/progress"
-	"trajgen/pipeline/where"
 )
 
 // exportOptions are the flags of export.
@@ -132,7 +129,7 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 		return usage(err)
 	}
 	o.out = filepath.Clean(o.out)
-	source, notes, total, run, closeSource, err := o.source()
+	source, notes, total, about, closeSource, err := o.source()
 	if err != nil {
 		return err
 	}
@@ -151,7 +148,7 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 	if source, err = export.Choose(source, o.choice); err != nil {
 		return usage(err)
 	}
-	result, err := exportTo(ctx, std, source, o.to, o.out, export.Options{Set: set, Run: run, Images: o.images, Inline: o.inlineMedia})
+	result, err := run.ExportTo(ctx, std.out, source, o.to, o.out, export.Options{Set: set, Run: about, Images: o.images, Inline: o.inlineMedia})
 	if err != nil {
 		return err
 	}
@@ -231,67 +228,4 @@ func (o *exportOptions) source() (source export.Source, notes []string, total in
 		about, o.lacks = m.Exported(o.from[0]), m.Lacks(o.from[0], files.Len())
 	}
 	return export.Ahead(files), files.Notes(), files.Len(), about, files.Close, nil
-}
-
-// exportTo writes an export to a new file, or to stdout, an existing device or a pipe.
-func exportTo(ctx context.Context, std stdio, source export.Source, format, out string, options export.Options) (result export.Result, err error) {
-	if at, err := filepath.EvalSymlinks(out); err == nil {
-		out = at
-	}
-	info, err := os.Stat(out)
-	through := out == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
-	if !through {
-		if err := run.MakePlace(out); err != nil {
-			return result, usage(fmt.Errorf("export to %s: %w", out, err))
-		}
-	}
-	target := out
-	if through {
-		if export.Formats()[format].Folder {
-			return result, usage(fmt.Errorf("the format %s is a directory of files and cannot go to %s", format, out))
-		}
-		dir, err := os.MkdirTemp("", "trajgen-export-")
-		if err != nil {
-			return result, fmt.Errorf("export to %s: %w", out, err)
-		}
-		defer os.RemoveAll(dir)
-		target = filepath.Join(dir, "export")
-	}
-	sink, err := export.Open(format, target, options)
-	if err != nil {
-		return result, usage(err)
-	}
-	defer run.SetGC(run.TightGC)()
-	result, err = export.Write(ctx, source, sink)
-	if errors.Is(err, where.ErrUnknown) {
-		err = usage(err)
-	}
-	if err != nil || !through {
-		return result, err
-	}
-	result.Files = nil
-	return result, pour(target, out, std.out)
-}
-
-// pour copies a file to stdout, a device or a pipe. It first unlinks the file, as the reader of a pipe may close it, which ends this
-// process.
-func pour(from, out string, stdout io.Writer) error {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	if err := os.RemoveAll(filepath.Dir(from)); err != nil {
-		return err
-	}
-	if out != "-" {
-		target, err := os.OpenFile(out, os.O_WRONLY, 0)
-		if err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
-		defer target.Close()
-		stdout = target
-	}
-	_, err = io.Copy(stdout, source)
-	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/desk"
 	"trajgen/sandbox"
 )
 
@@ -37,7 +38,14 @@ func newSandboxExec(std stdio) *cobra.Command {
 				}
 				spec.Limits.Memory = int64(bytes)
 			}
-			code, err := execOnce(cmd.Context(), std, choice, spec, args, tty)
+			signals := func(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+				return interruptible(ctx, io.Discard, nil)
+			}
+			command := sandbox.Command{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err}
+			code, err := desk.Exec(cmd.Context(), choice, spec, command, tty, signals)
+			if errors.Is(err, sandbox.ErrNotFound) {
+				return withCode(127, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -56,55 +64,6 @@ func newSandboxExec(std stdio) *cobra.Command {
 	flags.StringSliceVar(&allow, "allow", nil, "targets of network allowlist: names, addresses or CIDR ranges, each with or without :PORT")
 	flags.StringVar(&memory, "memory", "", "memory limit, such as 512M")
 	return cmd
-}
-
-func execOnce(ctx context.Context, std stdio, choice run.Backend, spec sandbox.Spec, args []string, tty bool) (code int, err error) {
-	backend, err := choice.Open()
-	if err != nil {
-		return 0, usage(err)
-	}
-	defer func() { err = errors.Join(err, backend.Close()) }()
-	if err := backend.Offers(spec.Network, spec.Image); err != nil {
-		return 0, usage(err)
-	}
-	sb, err := backend.Open(ctx, spec)
-	if err != nil {
-		return 0, fmt.Errorf("open sandbox: %w", err)
-	}
-	defer func() { err = errors.Join(err, sb.Close()) }()
-	ctx, drain, stop := interruptible(ctx, io.Discard, nil)
-	defer stop()
-	command := sandbox.Command{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err}
-	var lent *lentTerminal
-	if tty {
-		if lent, err = takeTerminal(std.in); err != nil {
-			return 0, err
-		}
-		defer lent.giveBack()
-		size := lent.size()
-		command.TTY, command.Stderr = &size, nil
-	}
-	process, err := sb.Start(ctx, command)
-	if errors.Is(err, sandbox.ErrNotFound) {
-		return 127, withCode(127, err)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if lent != nil {
-		defer lent.follow(ctx, process)()
-	}
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() { // the first interrupt ends the command
-		select {
-		case <-drain:
-			_ = process.Kill(context.WithoutCancel(ctx), time.Second)
-		case <-ended:
-		}
-	}()
-	exit, err := process.Wait(ctx)
-	return exit.Code, err
 }
 
 func newSandboxList(std stdio) *cobra.Command {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"time"
@@ -66,8 +68,12 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 			if opts.keep < 0 {
 				return usage(fmt.Errorf("--keep is %s; not below 0", opts.keep))
 			}
-			if opts.keep > 0 && !isKeeper() {
-				return startKeeper(std)
+			if opts.keep > 0 && !desk.IsKeeper() {
+				err := desk.StartKeeper(std.in, std.out, std.err)
+				if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+					return withCode(max(exit.ExitCode(), exitFailed), errQuiet)
+				}
+				return err
 			}
 			return opts.source.use(func(cmd *cobra.Command, _ []string, box *desk.Toolbox) error {
 				return opts.call(cmd.Context(), std, box, requests)
@@ -85,7 +91,7 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 	opts.source.webFlags(flags)
 	flags.StringArrayVar(&opts.env, "env", nil, "K=V for the environment of this command itself, to prove that it is not passed on")
 	flags.DurationVar(&opts.keep, "keep", 0, "leave the sandbox for inspection, for an hour unless it says --keep=DURATION")
-	flags.Lookup("keep").NoOptDefVal = keepTime
+	flags.Lookup("keep").NoOptDefVal = "1h"
 	return cmd
 }
 
@@ -104,7 +110,9 @@ func (o callOptions) call(ctx context.Context, std stdio, box *desk.Toolbox, req
 		}
 	}
 	if o.keep > 0 {
-		return stayBehind(ctx, std, d.Sandbox, callID(), o.keep)
+		ctx, stop := signal.NotifyContext(ctx, endings()...)
+		defer stop()
+		return d.Stay(ctx, std.err, callID(), o.keep)
 	}
 	return nil
 }

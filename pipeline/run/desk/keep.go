@@ -1,4 +1,4 @@
-package main
+package desk
 
 import (
 	"context"
@@ -7,20 +7,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"trajgen/sandbox"
 )
 
 // A sandbox dies with its owner. To keep one, a separate process, the keeper, runs the command and stays when the command ends.
-
-// keepTime is how long a keeper stays unless the flag says otherwise.
-const keepTime = "1h"
 
 // keeperMark is the environment variable that makes a keeper.
 const keeperMark = "TRAJGEN_KEEPER"
@@ -28,15 +22,16 @@ const keeperMark = "TRAJGEN_KEEPER"
 // keeperFD is the descriptor on which a keeper reports that it stays.
 const keeperFD = 3
 
-// isKeeper reports whether this process is a keeper, and removes the mark from the environment of its children.
-func isKeeper() bool {
+// IsKeeper reports whether this process is a keeper, and removes the mark from the environment of its children.
+func IsKeeper() bool {
 	_, ok := os.LookupEnv(keeperMark)
 	os.Unsetenv(keeperMark)
 	return ok
 }
 
-// startKeeper runs the same command in a keeper, and returns when the keeper has ended or stays.
-func startKeeper(std stdio) error {
+// StartKeeper runs the same command in a keeper, and returns when the keeper has ended or stays. One that has failed has said why:
+// the error is an *exec.ExitError.
+func StartKeeper(stdin io.Reader, stdout, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -44,7 +39,7 @@ func startKeeper(std stdio) error {
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Env = append(os.Environ(), keeperMark+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
-	cmd.Stdin = std.in
+	cmd.Stdin = stdin
 	out, outEnd, err := os.Pipe()
 	if err != nil {
 		return err
@@ -66,8 +61,8 @@ func startKeeper(std stdio) error {
 		return fmt.Errorf("start the keeper of the sandbox: %w", err)
 	}
 	var copying sync.WaitGroup
-	copying.Go(func() { _, _ = io.Copy(std.out, out) })
-	copying.Go(func() { _, _ = io.Copy(std.err, log) })
+	copying.Go(func() { _, _ = io.Copy(stdout, out) })
+	copying.Go(func() { _, _ = io.Copy(stderr, log) })
 	word, err := io.ReadAll(stays)
 	if err == nil && len(word) > 0 {
 		// The keeper has closed its streams. A process in the sandbox may hold them open; do not wait for it.
@@ -77,19 +72,13 @@ func startKeeper(std stdio) error {
 		return errors.Join(err, cmd.Process.Release())
 	}
 	copying.Wait()
-	err = cmd.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return withCode(max(exit.ExitCode(), exitFailed), errQuiet)
-	}
-	return err
+	return cmd.Wait()
 }
 
-// stayBehind keeps the sandbox for a time, or until a signal.
-func stayBehind(ctx context.Context, std stdio, sb sandbox.Sandbox, id string, keep time.Duration) error {
-	ctx, stop := signal.NotifyContext(ctx, endings()...)
-	defer stop()
-	fmt.Fprintf(std.err, "sandbox %s is kept for %s, working directory %s; trajgen sandbox list shows it; end it with: kill %d\n",
-		id, keep, sb.Layout().Workdir, os.Getpid())
+// Stay keeps the sandbox for a time, or until ctx ends.
+func (d *Desk) Stay(ctx context.Context, w io.Writer, id string, keep time.Duration) error {
+	fmt.Fprintf(w, "sandbox %s is kept for %s, working directory %s; trajgen sandbox list shows it; end it with: kill %d\n",
+		id, keep, d.Sandbox.Layout().Workdir, os.Getpid())
 	if err := letGo(); err != nil {
 		return err
 	}
