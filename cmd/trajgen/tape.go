@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +12,6 @@ import (
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/check"
-	"trajgen/tools/web"
 	"trajgen/tools/web/tape"
 )
 
@@ -28,37 +24,20 @@ far it answered a run that replayed one, and write it as an archive that other p
 	return group(cmd, newTapeInfo(std), newTapeExport(std))
 }
 
-// recordingOf opens the recording that a run directory has.
-func recordingOf(dir string) (*tape.Tape, error) {
-	recording, err := tape.Open(web.RecordingDir(dir), tape.ReplayOptions{})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = usage(fmt.Errorf("%s has no recording of the web: --web record makes one", dir))
-	}
-	return recording, err
-}
-
-// tapeInfo is what tape info prints.
-type tapeInfo struct {
-	Recording *tape.Info       `json:"recording,omitempty"`
-	Damage    string           `json:"damage,omitempty"`
-	Replayed  string           `json:"replayed,omitempty"` // the run directory whose recording answered
-	Coverage  []check.Coverage `json:"coverage,omitempty"`
-}
-
 func newTapeInfo(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "info RUN", Short: "Print what a run recorded of the web by host, or what a recording answered in it",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			info, err := infoOf(cmd.Context(), args[0])
+			info, err := check.Taped(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return writeJSON(std.out, info)
 			}
-			info.print(std.out)
+			printTape(std.out, info)
 			return nil
 		},
 	}
@@ -66,30 +45,7 @@ func newTapeInfo(std stdio) *cobra.Command {
 	return cmd
 }
 
-func infoOf(ctx context.Context, dir string) (info tapeInfo, err error) {
-	m, err := run.ReadManifest(dir)
-	if err != nil {
-		return info, err
-	}
-	if m.RunFile.Web.Mode == web.Replay {
-		info.Replayed = m.RunFile.Web.Recording
-		info.Coverage, err = check.Covered(ctx, dir)
-		return info, err
-	}
-	recording, err := recordingOf(dir)
-	if err != nil {
-		return info, err
-	}
-	defer recording.Close()
-	if err := recording.Damage(); err != nil {
-		info.Damage = err.Error()
-	}
-	has, err := recording.Info()
-	info.Recording = &has
-	return info, err
-}
-
-func (info tapeInfo) print(w io.Writer) {
+func printTape(w io.Writer, info check.TapeInfo) {
 	if r := info.Recording; r != nil {
 		fmt.Fprintf(w, "%d exchanges of %d requests, %d without an answer; %.1f MB, %.1f MB on the disk\ndigest: %s\n",
 			r.Exchanges, r.Requests, r.Failed, float64(r.Bytes)/1e6, float64(r.Disk)/1e6, r.Digest)
@@ -122,7 +78,7 @@ them. - writes to standard output.`,
 			if !known || out == "" {
 				return usage(fmt.Errorf("tape export needs --to FORMAT (one of %s) and --out FILE", formats))
 			}
-			recording, err := recordingOf(args[0])
+			recording, err := check.Recording(args[0])
 			if err != nil {
 				return err
 			}

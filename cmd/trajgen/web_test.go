@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"trajgen/outputs/report"
+	"trajgen/pipeline/run/check"
 )
 
 // visits are tasks that search a site and read it; the first one crawls, which is polite and takes its time.
@@ -134,7 +135,7 @@ func TestWebReplay(t *testing.T) {
 func wantTape(t *testing.T, recorded, replayed, missed, site string) {
 	t.Helper()
 	host := strings.TrimPrefix(site, "http://")
-	read := func(dir string) (info tapeInfo) {
+	read := func(dir string) (info check.TapeInfo) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(succeed(t, "tape", "info", dir, "--json").out), &info); err != nil {
 			t.Fatal(err)
