@@ -12,8 +12,8 @@ import (
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
-	"trajgen/pipeline/run/progress"
 	"trajgen/pipeline/run/check"
+	"trajgen/pipeline/run/progress"
 )
 
 func newCheck(std stdio) *cobra.Command {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
 )
 
 // pseudoTerminal is a terminal of 120 columns.

@@ -32,10 +32,10 @@ type Run struct {
 	finished int
 	retried  int
 	outcomes map[episode.Outcome]int
-	paused   string               // what the run waits for
-	heldThen time.Duration        // held at the last line
-	busy     bool                 // requests waited for processors most of the time since the last line
-	unread   bool                 // warned of calls that the server leaves in the text
+	paused   string        // what the run waits for
+	heldThen time.Duration // held at the last line
+	busy     bool          // requests waited for processors most of the time since the last line
+	unread   bool          // warned of calls that the server leaves in the text
 	began    time.Time
 	lined    time.Time
 }
