@@ -82,7 +82,7 @@ func succeed(t *testing.T, args ...string) string {
 // TestBench measures with sizes that say nothing, from the stages to the verdicts.
 func TestBench(t *testing.T) {
 	report, out := benched(t, "parts,start")
-	for _, want := range []string{"trajgen, no-op tools", "until the first request", "at most 73 MB"} {
+	for _, want := range []string{"trajgen, no-op tools", "until the first request", "at most 75 MB"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in %s", want, out)
 		}
