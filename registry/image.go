@@ -14,7 +14,7 @@ const maxImages = 8
 type Image struct {
 	MIME string
 	Data []byte
-	// File says that it is no image but a sound or another file, which is kept as it is.
+	// File says that it is not an image but a sound or another file, which is kept as it is.
 	File bool
 }
 

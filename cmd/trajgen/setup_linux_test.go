@@ -131,7 +131,7 @@ func TestSetupAsks(t *testing.T) {
 		t.Errorf("%v: %s", err, held)
 	}
 
-	// Again: the run file stays, the model's key works, and the other one is refused, as that is no key.
+	// Again: the run file stays, the model's key works, and the other one is refused, as that is not a key.
 	p = sitDown(t, dir, "setup")
 	p.answers("run.yaml is there. Replace it? [y/N]", "\r")
 	p.answers("Numbers", "\r")

@@ -120,7 +120,7 @@ func TestChooseUnknownNames(t *testing.T) {
 	}
 }
 
-// TestGroups holds that a missing reward is no zero, and that every sample knows its group's numbers.
+// TestGroups holds that a missing reward is not a zero, and that every sample knows its group's numbers.
 func TestGroups(t *testing.T) {
 	episodes := samples([]float64{0, 1, -1, 1}, []float64{1, 1}, []float64{0, 0}, []float64{-1, -1}, []float64{0, 0, 0, 0.4})
 	for _, ep := range episodes {

@@ -7,7 +7,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// group is what a condition can ask of all samples of an episode's task. A missing reward is no zero: it is counted apart.
+// group is what a condition can ask of all samples of an episode's task. A missing reward is not a zero: it is counted apart.
 type group struct {
 	n, missing, passed int
 	sum                float64

@@ -83,7 +83,7 @@ func follow(f *File, dir string) {
 	for i := range f.Skills.Dirs {
 		paths = append(paths, &f.Skills.Dirs[i])
 	}
-	for i := range f.MCP.Advisories { // a URL is no file, and stays as it is
+	for i := range f.MCP.Advisories { // a URL is not a file, and stays as it is
 		paths = append(paths, &f.MCP.Advisories[i])
 	}
 	for _, plugin := range f.Tools.Plugins {

@@ -44,7 +44,7 @@ func TestAdvisories(t *testing.T) {
 		{"no malware", "plain", mcp.Server{Files: []string{files}}, []string{other, other}, "", "mcp server fake: package npm:left@1.0.0 is in the advisory GHSA-1: What is wrong"},
 		{"no list", "exits", mcp.Server{Files: []string{files}}, []string{filepath.Join(dir, "gone")}, "mcp: advisories: " + dir + "/gone: ", ""},
 		{"a lock file that cannot be read", "exits", mcp.Server{Files: []string{broken}}, nil, "mcp server fake: files: broken/package-lock.json: ", ""},
-		{"no version", "exits", mcp.Server{Packages: []string{"npm:left"}}, nil, `packages: "npm:left" is no package with its version`, ""},
+		{"no version", "exits", mcp.Server{Packages: []string{"npm:left"}}, nil, `packages: "npm:left" is not a package with its version`, ""},
 	}
 	b := backend(t, "local")
 	for _, tt := range tests {

@@ -31,7 +31,7 @@ type conn struct {
 	output  *io.PipeReader   // of the process, messages alone
 	wire    *wire            // nil with a process
 	changed chan struct{}    // gets a value when the server says that its list has changed
-	noise   atomic.Int64     // lines of output that were no messages
+	noise   atomic.Int64     // lines of output that were not messages
 	changes atomic.Int64     // of its lists
 
 	mu     sync.Mutex // guards what follows

@@ -14,7 +14,7 @@ type Probe struct {
 	Tools int
 	// Packages are how many of its packages are known, and so looked for in advisories.
 	Packages int
-	Noise    int64    // lines of its standard output that were no messages
+	Noise    int64    // lines of its standard output that were not messages
 	Differs  []string // from what it said before
 }
 

@@ -55,7 +55,7 @@ func (d *Draft) Set(key string, value any) {
 func (d *Draft) Add(part string) error {
 	var more map[string]any
 	if err := yaml.Unmarshal([]byte(part), &more); err != nil || len(more) == 0 {
-		return fmt.Errorf("%q is no part of a run file, such as 'media: {image: fal}'", part)
+		return fmt.Errorf("%q is not a part of a run file, such as 'media: {image: fal}'", part)
 	}
 	for key, value := range more {
 		d.Set(key, value)

@@ -34,7 +34,7 @@ func provider(t *testing.T) (url string) {
 			http.NotFound(w, r)
 			return
 		case !good:
-			http.Error(w, "bad-key is no key", http.StatusUnauthorized)
+			http.Error(w, "bad-key is not a key", http.StatusUnauthorized)
 			return
 		}
 		fmt.Fprint(w, `{"ok":true,"success":true,"results":[],"organic":[],"web":{"results":[]},"data":{"web":[]}}`)
@@ -187,7 +187,7 @@ func TestScript(t *testing.T) {
 	for want, script := range map[string]setup.Script{
 		"run.yaml is there: --force replaces it":        {With: []string{"samples: 3"}},
 		"--set wants NAME=VALUE":                        {Set: []string{"hunter-4=="}},
-		"is no part of a run file":                      {With: []string{"samples"}},
+		"is not a part of a run file":                   {With: []string{"samples"}},
 		`toolset "fiel"`:                                {With: []string{"{tools: {toolsets: [fiel]}, scripted: {policy: oracle}}"}, Force: true},
 		"no model: give --model NAME":                   {With: []string{"samples: 3"}, Force: true},
 		`unknown image provider "fil" (have local, fal`: {With: []string{"{scripted: {policy: oracle}, media: {image: fil}}"}, Force: true},

@@ -98,7 +98,7 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 		return -1, err
 	}
 	if x.request.Folder != "" {
-		_ = unix.Unlinkat(x.upper, x.request.Folder, unix.AT_REMOVEDIR) // where it was mounted: the folder is no part of the snapshot
+		_ = unix.Unlinkat(x.upper, x.request.Folder, unix.AT_REMOVEDIR) // where it was mounted: the folder is not part of the snapshot
 	}
 	sealed, err := seal(x.upper, b.layerNames.Add(1), x.user)
 	x.upper = -1

@@ -26,7 +26,7 @@ func Installed(name string, data []byte) (all []Package, err error) {
 		err = locked(data, add)
 	case base == "package.json" && slices.Contains(strings.Split(path.Dir(name), "/"), "node_modules"):
 		var one struct{ Name, Version string }
-		if json.Unmarshal(data, &one) == nil { // packages have others below them, which are made for tests or are no packages
+		if json.Unmarshal(data, &one) == nil { // packages have others below them, which are made for tests or are not packages
 			add(NPM, one.Name, one.Version)
 		}
 	case base == "METADATA" && strings.HasSuffix(dir, ".dist-info"):

@@ -101,7 +101,7 @@ func local(ctx context.Context, list string, take func([]byte) error) error {
 	return whole(file, take)
 }
 
-// each reads the JSON files of a folder or an archive. Without any it is no list.
+// each reads the JSON files of a folder or an archive. Without any it is not a list.
 func each(ctx context.Context, files fs.FS, take func([]byte) error) error {
 	any := false
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {

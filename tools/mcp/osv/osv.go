@@ -27,7 +27,7 @@ func Parse(text string) (Package, error) {
 	at := strings.LastIndex(rest, "@")
 	ecosystem := map[string]string{"npm": NPM, "pypi": PyPI}[kind]
 	if ecosystem == "" || at < 1 || !versionPattern.MatchString(rest[at+1:]) {
-		return Package{}, fmt.Errorf("%q is no package with its version, such as npm:@scope/name@1.2.3 or pypi:name@1.2.3", text)
+		return Package{}, fmt.Errorf("%q is not a package with its version, such as npm:@scope/name@1.2.3 or pypi:name@1.2.3", text)
 	}
 	return Package{ecosystem, Name(ecosystem, rest[:at]), rest[at+1:]}, nil
 }
