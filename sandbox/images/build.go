@@ -19,6 +19,12 @@ import (
 	"trajgen/sandbox"
 )
 
+// Builds are what builds need of a store: the images that they begin with, the layers that they make, and what becomes of both.
+type Builds struct{ store *Store }
+
+// Builds returns what builds need of this store.
+func (s *Store) Builds() Builds { return Builds{s} }
+
 // builtPrefix begins the names of layers that builds make.
 const builtPrefix = "build-"
 
@@ -29,14 +35,14 @@ type Base struct {
 	Config v1.Config
 }
 
-// Base finds an image as Find does.
-func (s *Store) Base(ctx context.Context, reference string) (Base, error) {
-	image, err := s.Find(ctx, reference)
+// Base finds an image as Store.Find does.
+func (b Builds) Base(ctx context.Context, reference string) (Base, error) {
+	image, err := b.store.Find(ctx, reference)
 	if err != nil {
 		return Base{}, err
 	}
 	var base Base
-	err = s.disk.recorded(ctx, func(all []*record) error {
+	err = b.store.disk.recorded(ctx, func(all []*record) error {
 		i := slices.IndexFunc(all, func(r *record) bool { return r.Digest == image.Digest })
 		switch {
 		case i < 0:
@@ -55,29 +61,29 @@ func (s *Store) Base(ctx context.Context, reference string) (Base, error) {
 }
 
 // KeepsOwners reports whether files have the owners that images give them. If not, all are this user's, who is root in sandboxes.
-func (s *Store) KeepsOwners() bool { return !s.disk.squash }
+func (b Builds) KeepsOwners() bool { return !b.store.disk.squash }
 
 // Fill adds the entries of a layer, as those of a tarball. The content of a regular file has the size that its header says.
 type Fill = func(ctx context.Context, add func(header *tar.Header, content io.Reader) error) error
 
 // Layer makes the layer of a build, unless it is there: another process may have made it, or be about to. A key stands for the
 // content. Layer returns the layer's name.
-func (s *Store) Layer(ctx context.Context, key string, fill Fill) (name string, made bool, err error) {
+func (b Builds) Layer(ctx context.Context, key string, fill Fill) (name string, made bool, err error) {
 	name = builtPrefix + key
-	p := part{name: name, unbounded: true, make: func(ctx context.Context, dir string, b *budget, _ func(done, total int64)) (layer, error) {
+	p := part{name: name, unbounded: true, make: func(ctx context.Context, dir string, left *budget, _ func(done, total int64)) (layer, error) {
 		made = true
-		return s.fill(ctx, dir, b, fill)
+		return b.store.disk.fill(ctx, dir, left, fill)
 	}}
-	if _, err := s.ensureAll(ctx, "", []part{p}); err != nil {
+	if _, err := b.store.ensureAll(ctx, "", []part{p}); err != nil {
 		return "", made, err
 	}
-	now := s.opts.Now()
-	return name, made, os.Chtimes(s.disk.layerDir(name)+".json", now, now) // see Bound
+	now := b.store.opts.Now()
+	return name, made, os.Chtimes(b.store.disk.layerDir(name)+".json", now, now) // see Bound
 }
 
 // Stack returns the file system of layers, the lowest first, and what a build on top of it needs to know.
-func (s *Store) Stack(ctx context.Context, names []string) (sandbox.Image, error) {
-	stacked, err := s.cover(ctx, names)
+func (b Builds) Stack(ctx context.Context, names []string) (sandbox.Image, error) {
+	stacked, err := b.cover(ctx, names)
 	image := sandbox.Image{}
 	for _, name := range stacked {
 		image.Layers = append(image.Layers, filepath.Join("layers", name))
@@ -86,10 +92,10 @@ func (s *Store) Stack(ctx context.Context, names []string) (sandbox.Image, error
 }
 
 // cover returns the names of an image's layers, the uppermost first, with the one that corrects directories.
-func (s *Store) cover(ctx context.Context, names []string) ([]string, error) {
+func (b Builds) cover(ctx context.Context, names []string) ([]string, error) {
 	parts, layers := make([]part, len(names)), make([]layer, len(names))
 	for i, name := range names {
-		have, err := s.disk.layer(name)
+		have, err := b.store.disk.layer(name)
 		if err == nil && have == nil {
 			err = fmt.Errorf("layer %s is gone", name)
 		}
@@ -99,42 +105,42 @@ func (s *Store) cover(ctx context.Context, names []string) ([]string, error) {
 		parts[i], layers[i] = part{name: name}, *have
 	}
 	stacked, layers := stack(parts, layers)
-	cover, err := s.disk.cover(stacked, layers)
+	cover, err := b.store.disk.cover(stacked, layers)
 	if err != nil || cover == nil {
 		return stacked, err
 	}
-	_, err = s.ensureAll(ctx, "", []part{*cover})
+	_, err = b.store.ensureAll(ctx, "", []part{*cover})
 	return slices.Insert(stacked, 0, cover.name), err
 }
 
 // Keep records an image that was built of layers, the lowest first, under names.
-func (s *Store) Keep(ctx context.Context, digest string, names []string, config v1.Config, references ...string) error {
-	stacked, err := s.cover(ctx, names)
+func (b Builds) Keep(ctx context.Context, digest string, names []string, config v1.Config, references ...string) error {
+	stacked, err := b.cover(ctx, names)
 	if err != nil {
 		return err
 	}
 	r := &record{
 		Digest: digest, Env: config.Env, Workdir: config.WorkingDir, User: config.User, Config: &config, Layers: stacked,
-		Fetched: s.opts.Now().UTC(),
+		Fetched: b.store.opts.Now().UTC(),
 	}
 	for _, name := range stacked {
-		have, err := s.disk.layer(name)
+		have, err := b.store.disk.layer(name)
 		if err != nil || have == nil {
 			return cmp.Or(err, fmt.Errorf("layer %s is gone", name))
 		}
 		r.Bytes += have.Bytes
 	}
-	return s.disk.recorded(ctx, func(all []*record) error {
+	return b.store.disk.recorded(ctx, func(all []*record) error {
 		for _, old := range all {
 			if old.Digest == digest {
 				r.References = old.References
 			}
 		}
-		if err := s.disk.use("image " + digest); err != nil {
+		if err := b.store.disk.use("image " + digest); err != nil {
 			return err
 		}
 		for _, reference := range references {
-			if err := s.disk.rename(all, r, named{Name: reference}); err != nil {
+			if err := b.store.disk.rename(all, r, named{Name: reference}); err != nil {
 				return err
 			}
 		}
@@ -143,24 +149,24 @@ func (s *Store) Keep(ctx context.Context, digest string, names []string, config 
 }
 
 // Rename gives an image a further name, which another image may have had.
-func (s *Store) Rename(ctx context.Context, digest, reference string) error {
-	return s.disk.recorded(ctx, func(all []*record) error {
+func (b Builds) Rename(ctx context.Context, digest, reference string) error {
+	return b.store.disk.recorded(ctx, func(all []*record) error {
 		i := slices.IndexFunc(all, func(r *record) bool { return r.Digest == digest })
 		if i < 0 {
 			return ErrNotStored
 		}
-		return s.disk.rename(all, all[i], named{Name: reference})
+		return b.store.disk.rename(all, all[i], named{Name: reference})
 	})
 }
 
 // Bound removes the layers of builds that were used least recently, and images made of them, until those that are left have at
 // most a number of bytes. What an open store uses stays.
-func (s *Store) Bound(ctx context.Context, most int64) error {
-	w, err := s.disk.newWorkplace(ctx)
+func (b Builds) Bound(ctx context.Context, most int64) error {
+	w, err := b.store.disk.newWorkplace(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.disk.recorded(ctx, func(all []*record) error { return s.disk.bound(w, all, most) })
+	err = b.store.disk.recorded(ctx, func(all []*record) error { return b.store.disk.bound(w, all, most) })
 	return errors.Join(err, w.remove())
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // fill makes a layer's files in an empty directory.
-func (s *Store) fill(ctx context.Context, dir string, b *budget, fill Fill) (layer, error) {
+func (d *disk) fill(ctx context.Context, dir string, b *budget, fill Fill) (layer, error) {
 	allowed := &allowance{budget: b}
-	u, err := newUnpacker(dir, s.disk.squash, allowed)
+	u, err := newUnpacker(dir, d.squash, allowed)
 	if err != nil {
 		return layer{}, err
 	}

@@ -242,7 +242,7 @@ func (s *Store) finding(ctx context.Context, reference string) *finding {
 		f.image, f.err = s.find(ctx, reference)
 		cancel(nil)
 		if f.err != nil {
-			f.err = s.explain(reference, f.err)
+			f.err = explain(s.disk.dir, reference, f.err)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			delete(s.found, reference)
@@ -272,9 +272,9 @@ func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
 }
 
 // explain adds what to do about a full disk, and about a file that was taken for a name in a registry.
-func (s *Store) explain(reference string, err error) error {
+func explain(dir, reference string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", s.disk.dir, err)
+		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", dir, err)
 	}
 	if exists(reference) && !filepath.IsAbs(reference) && !strings.HasPrefix(reference, ".") {
 		return fmt.Errorf("%w (for the file of that name, write ./%s)", err, reference)

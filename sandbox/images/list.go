@@ -124,7 +124,7 @@ func (d *disk) collect(w *workplace, used map[string]bool, all []*record) error 
 	for _, entry := range entries {
 		name := strings.TrimSuffix(entry.Name(), ".json")
 		if used["layer "+name] || strings.HasPrefix(name, builtPrefix) {
-			continue // layers of builds have a bound of their own: see Store.Bound
+			continue // layers of builds have a bound of their own: see Builds.Bound
 		}
 		if err := os.Rename(filepath.Join(layers, entry.Name()), filepath.Join(w.path, entry.Name())); err != nil {
 			return err

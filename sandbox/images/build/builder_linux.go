@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/images"
 )
 
 // Builder builds images. Its methods may be called from many goroutines at once.
 type Builder struct {
 	opts    Options
+	store   images.Builds
 	stages  stages
 	slots   chan struct{}
 	names   atomic.Int64
@@ -49,7 +51,10 @@ func New(opts Options) *Builder {
 	l := &opts.Limits
 	// What commands write is in memory until it is a layer.
 	l.Memory, l.Disk, l.Processes, l.Files = cmp.Or(l.Memory, 8<<30), cmp.Or(l.Disk, 8<<30), cmp.Or(l.Processes, 4096), cmp.Or(l.Files, 4096)
-	b := &Builder{opts: opts, stages: stages{dir: opts.Store.Dir()}, slots: make(chan struct{}, opts.Parallel), built: map[string]*building{}}
+	b := &Builder{
+		opts: opts, store: opts.Store.Builds(), stages: stages{dir: opts.Store.Dir()}, slots: make(chan struct{}, opts.Parallel),
+		built: map[string]*building{},
+	}
 	b.backend = sync.OnceValues(func() (sandbox.Backend, error) { return opts.Open(&b.stages) })
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
@@ -125,7 +130,7 @@ func (b *Builder) limited(ctx context.Context, source Source) (Image, error) {
 		return Image{}, err
 	}
 	b.opts.Logger.Info("image built", "dir", source.Dir, "image", image.Reference, "layers", image.Layers, "made", image.Made, "took", took)
-	return image, b.opts.Store.Bound(ctx, b.opts.MaxBytes)
+	return image, b.store.Bound(ctx, b.opts.MaxBytes)
 }
 
 func (b *Builder) build(ctx context.Context, source Source) (Image, error) {
@@ -149,7 +154,7 @@ func (b *Builder) build(ctx context.Context, source Source) (Image, error) {
 	sum := sha256.Sum256(append([]byte("image\x00"+s.key+"\x00"), config...))
 	image := Image{Digest: fmt.Sprintf("sha256:%x", sum), Layers: w.layers, Made: w.made}
 	image.Reference = "built:" + image.Digest
-	if err := b.opts.Store.Keep(ctx, image.Digest, s.layers, s.config, image.Reference); err != nil {
+	if err := b.store.Keep(ctx, image.Digest, s.layers, s.config, image.Reference); err != nil {
 		return Image{}, w.fault(&Error{Reason: Machine, Err: err})
 	}
 	return image, nil
@@ -157,7 +162,7 @@ func (b *Builder) build(ctx context.Context, source Source) (Image, error) {
 
 // Name gives an image that was built a further reference, built:NAME.
 func (b *Builder) Name(ctx context.Context, reference, name string) error {
-	return b.opts.Store.Rename(ctx, strings.TrimPrefix(reference, "built:"), "built:"+name)
+	return b.store.Rename(ctx, strings.TrimPrefix(reference, "built:"), "built:"+name)
 }
 
 // stages is the image store of the backend: it knows the file systems of stages that are being built.

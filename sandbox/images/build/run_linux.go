@@ -74,7 +74,7 @@ func (w *work) run(ctx context.Context, s *stage, number int, c *instructions.Ru
 	if r.who, err = identify(view, r.User); err != nil {
 		return err
 	}
-	if !w.opts.Store.KeepsOwners() {
+	if !w.store.KeepsOwners() {
 		r.who = identity{home: r.who.home} // another user could not change the files that were made for it
 	}
 	if _, ok := lookup(r.Env, "HOME"); !ok {
@@ -119,7 +119,7 @@ func (w *work) execute(ctx context.Context, r *command, add adder) (err error) {
 	if err != nil {
 		return &Error{Reason: Machine, Err: fmt.Errorf("open the sandbox for commands: %w", err)}
 	}
-	image, err := w.opts.Store.Stack(ctx, r.layers)
+	image, err := w.store.Stack(ctx, r.layers)
 	if err != nil {
 		return err
 	}

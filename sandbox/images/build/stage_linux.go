@@ -142,7 +142,7 @@ func (w *work) base(ctx context.Context, reference string) (*stage, error) {
 	if other, ok := w.opts.Map[reference]; ok {
 		reference = other
 	}
-	base, err := w.opts.Store.Base(ctx, reference)
+	base, err := w.store.Base(ctx, reference)
 	if err != nil {
 		return nil, &Error{Reason: FromImage, Err: err}
 	}
@@ -152,7 +152,7 @@ func (w *work) base(ctx context.Context, reference string) (*stage, error) {
 // see returns the files of a stage.
 func (w *work) see(ctx context.Context, s *stage) (*images.View, error) {
 	if s.view == nil {
-		image, err := w.opts.Store.Stack(ctx, s.layers)
+		image, err := w.store.Stack(ctx, s.layers)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func (w *work) layer(ctx context.Context, s *stage, what any, fill func(context.
 		return err
 	}
 	key := fmt.Sprintf("%x", sha256.Sum256(text))
-	name, made, err := w.opts.Store.Layer(ctx, key, fill)
+	name, made, err := w.store.Layer(ctx, key, fill)
 	if err != nil {
 		return err
 	}
