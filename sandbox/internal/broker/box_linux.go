@@ -62,7 +62,7 @@ func (b *broker) open(o *Open) (runner int, err error) {
 	}()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.lower, err = b.beginning(o); err != nil {
+	if x.lower, err = b.snapshots.beginning(o); err != nil {
 		return -1, err
 	}
 	return b.listed(x)
@@ -312,7 +312,7 @@ func (b *broker) destroy(x *box) error {
 		unix.Close(x.upper)
 		x.upper = -1
 	}
-	errs = append(errs, b.release(x.lower), b.state.Remove(x.listed))
+	errs = append(errs, b.snapshots.release(x.lower), b.state.Remove(x.listed))
 	b.mu.Lock()
 	delete(b.boxes, x.id)
 	b.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -34,15 +33,14 @@ type broker struct {
 	program string // the executable of guests
 	ids     ids
 
-	layerNames atomic.Int64
-	forking    sync.Mutex // held while a guest is forked
+	snapshots snapshots
+	forking   sync.Mutex // held while a guest is forked
 
 	handling sync.WaitGroup // requests in progress
 
-	mu        sync.Mutex
-	ending    bool
-	boxes     map[string]*box
-	snapshots map[string]*snapshot
+	mu     sync.Mutex
+	ending bool
+	boxes  map[string]*box
 }
 
 func init() { self.Role(Name, run) }
@@ -59,7 +57,7 @@ func run() {
 		fmt.Fprintln(os.Stderr, Name+" is started by the program itself")
 		os.Exit(2)
 	}
-	b := &broker{runner: runner, boxes: map[string]*box{}, snapshots: map[string]*snapshot{}}
+	b := &broker{runner: runner, boxes: map[string]*box{}, snapshots: snapshots{all: map[string]*snapshot{}}}
 	ready, err := b.begin()
 	if err != nil {
 		ready.Err = err.Error()
@@ -155,7 +153,7 @@ func (b *broker) handle(d *wire.Decoder, fds []int) {
 		pipe, err := b.export(d.String())
 		b.answerGuest(id, pipe, err)
 	case KindForget:
-		b.answer(id, b.forget(d.String()))
+		b.answer(id, b.snapshots.forget(d.String()))
 	case KindLabel:
 		b.answer(id, b.label(d.String(), d.String()))
 	case KindClose:

@@ -19,24 +19,19 @@ import (
 // export writes the uppermost layer of a snapshot to a pipe, and returns the end from which it is read. The broker does so
 // because it is the process that may read all files of a sandbox, also for a user whose sandboxes have other ids.
 func (b *broker) export(name string) (pipe int, err error) {
-	b.mu.Lock()
-	var held stack
-	if s := b.snapshots[name]; s != nil {
-		held = s.stack.taken()
-	}
-	b.mu.Unlock()
-	if len(held.layers) == 0 {
+	held := b.snapshots.held(name)
+	if held == nil {
 		return -1, fmt.Errorf("snapshot %s is gone", name)
 	}
 	ends := make([]int, 2)
 	if err := unix.Pipe2(ends, unix.O_CLOEXEC); err != nil {
-		return -1, errors.Join(err, b.release(held))
+		return -1, errors.Join(err, b.snapshots.release(held.stack))
 	}
 	b.handling.Go(func() {
 		to := os.NewFile(uintptr(ends[1]), "layer")
 		writeLayer(to, held.layers[0])
 		_ = to.Close()
-		_ = b.release(held) // another use of the layer may go on, or the broker ends
+		_ = b.snapshots.release(held.stack) // another use of the layer may go on, or the broker ends
 	})
 	return ends[0], nil
 }

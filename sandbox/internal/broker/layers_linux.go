@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +23,7 @@ const (
 type layer struct {
 	path  string
 	first int // which of the broker's ids is root in it
-	refs  int // snapshots, and sandboxes on top of it; guarded by the broker's lock
+	refs  int // snapshots, and sandboxes on top of it; guarded by the lock of snapshots
 }
 
 // stack is the initial file system of a sandbox: nothing, an image, or either with layers above it, the uppermost first.
@@ -36,22 +38,39 @@ type snapshot struct {
 	system bool // the root is an image's
 }
 
+// snapshots are all that a broker has, by name. They count the references to layers.
+type snapshots struct {
+	layers atomic.Int64 // how many were sealed, for their names
+
+	mu  sync.Mutex
+	all map[string]*snapshot
+}
+
 // beginning finds the stack of a new sandbox, and takes a reference to its layers.
-func (b *broker) beginning(o *Open) (stack, error) {
+func (s *snapshots) beginning(o *Open) (stack, error) {
 	if o.From == "" {
 		return stack{image: o.Layers}, nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s, ok := b.snapshots[o.From]
-	if !ok {
+	from := s.held(o.From)
+	if from == nil {
 		return stack{}, fmt.Errorf("snapshot %s is gone", o.From)
 	}
-	o.Image = s.system
-	return s.stack.taken(), nil
+	o.Image = from.system
+	return from.stack, nil
 }
 
-// taken adds a reference. The caller holds the broker's lock.
+// held finds a snapshot, and takes a reference to its layers.
+func (s *snapshots) held(name string) *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.all[name]
+	if found != nil {
+		found.taken()
+	}
+	return found
+}
+
+// taken adds a reference. The caller holds the lock of snapshots.
 func (s stack) taken() stack {
 	for _, l := range s.layers {
 		l.refs++
@@ -60,11 +79,11 @@ func (s stack) taken() stack {
 }
 
 // release drops a reference, and frees layers without any.
-func (b *broker) release(s stack) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *snapshots) release(held stack) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var errs []error
-	for _, l := range s.layers {
+	for _, l := range held.layers {
 		if l.refs--; l.refs > 0 {
 			continue
 		}
@@ -76,12 +95,38 @@ func (b *broker) release(s stack) error {
 	return errors.Join(errs...)
 }
 
+// has reports whether a name is taken.
+func (s *snapshots) has(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[name] != nil
+}
+
+// add gives a stack a name, and takes a reference to its layers.
+func (s *snapshots) add(name string, of stack, system bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[name] = &snapshot{stack: of.taken(), system: system}
+}
+
+// forget drops a snapshot. Sandboxes on its layers keep those.
+func (s *snapshots) forget(name string) error {
+	s.mu.Lock()
+	dropped := s.all[name]
+	delete(s.all, name)
+	s.mu.Unlock()
+	if dropped == nil {
+		return nil
+	}
+	return s.release(dropped.stack)
+}
+
 // snapshot seals, under a name, what a sandbox's commands wrote. It ends the guest and starts another one on top.
 func (b *broker) snapshot(id, name string) (runner int, err error) {
 	b.mu.Lock()
-	x, exists := b.boxes[id], b.snapshots[name] != nil
+	x := b.boxes[id]
 	b.mu.Unlock()
-	if x == nil || exists {
+	if x == nil || b.snapshots.has(name) {
 		return -1, fmt.Errorf("snapshot %s of sandbox %s: no such sandbox, or the name is taken", name, id)
 	}
 	x.mu.Lock()
@@ -100,16 +145,14 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 	if x.request.Folder != "" {
 		_ = unix.Unlinkat(x.upper, x.request.Folder, unix.AT_REMOVEDIR) // where it was mounted: the folder is not part of the snapshot
 	}
-	sealed, err := seal(x.upper, b.layerNames.Add(1), x.user)
+	sealed, err := seal(x.upper, b.snapshots.layers.Add(1), x.user)
 	x.upper = -1
 	if err != nil {
 		return -1, err
 	}
 	// One reference is for the sandbox, which goes on; it has those to the layers below already.
 	x.lower.layers = append([]*layer{sealed}, x.lower.layers...)
-	b.mu.Lock()
-	b.snapshots[name] = &snapshot{stack: x.lower.taken(), system: x.request.Image}
-	b.mu.Unlock()
+	b.snapshots.add(name, x.lower, x.request.Image)
 	return b.listed(x)
 }
 
@@ -125,18 +168,6 @@ func seal(upper int, number int64, first int) (*layer, error) {
 		return nil, fmt.Errorf("keep a layer: %w", err)
 	}
 	return l, nil
-}
-
-// forget drops a snapshot. Sandboxes on its layers keep those.
-func (b *broker) forget(name string) error {
-	b.mu.Lock()
-	s := b.snapshots[name]
-	delete(b.snapshots, name)
-	b.mu.Unlock()
-	if s == nil {
-		return nil
-	}
-	return b.release(s.stack)
 }
 
 // layers returns a mount of each layer of a sandbox, the uppermost first, with ids mapped for its guest.
