@@ -19,7 +19,7 @@ type config struct {
 	Agent       part
 	Verifier    part
 	Environment machine
-	Solution    struct{ Env map[string]string }
+	Solution    struct{ Env variables }
 
 	Strategy string `json:"multi_step_reward_strategy"` // final: the last step's reward is the task's; else the mean of all
 	Steps    []step
@@ -28,7 +28,7 @@ type config struct {
 // part is what tables of the agent and of the verifier have in common.
 type part struct {
 	Seconds float64 `json:"timeout_sec"`
-	Env     map[string]string
+	Env     variables
 	network
 }
 
@@ -51,7 +51,7 @@ type machine struct {
 	OldDisk   string `json:"storage"`
 
 	Servers []mcpServer `json:"mcp_servers"`
-	Env     map[string]string
+	Env     variables
 	network
 	Internet *bool  `json:"allow_internet"`
 	Health   health `json:"healthcheck"`
@@ -95,10 +95,10 @@ const (
 
 // config reads task.toml.
 func (t *task) config() (c config) {
-	t.decode(&c)
-	t.variables("verifier", c.Verifier.Env)
-	t.variables("environment", c.Environment.Env)
-	t.variables("solution", c.Solution.Env)
+	c.decode(t)
+	c.Verifier.Env.check(t, "verifier")
+	c.Environment.Env.check(t, "environment")
+	c.Solution.Env.check(t, "solution")
 	c.Agent.check(t, "agent")
 	c.Verifier.check(t, "verifier")
 	c.Environment.check(t, "environment")
@@ -116,7 +116,7 @@ func (t *task) config() (c config) {
 		if s.Agent.Mode != "" || s.Verifier.Mode != "" {
 			t.wrongf("%s: %s: a step's network cannot differ from the task's", configName, at)
 		}
-		t.variables(at+".verifier", s.Verifier.Env)
+		s.Verifier.Env.check(t, at+".verifier")
 	}
 	return c
 }
@@ -148,14 +148,17 @@ func (m *machine) resources() map[string]any {
 // fromRunner is a value that comes from the environment of the user who runs the task.
 var fromRunner = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}$`)
 
-// variables puts the defaults of variables in their place.
-func (t *task) variables(at string, env map[string]string) {
-	for _, name := range sortedNames(env) {
-		m := fromRunner.FindStringSubmatch(env[name])
+// variables are those of a table.
+type variables map[string]string
+
+// check puts the defaults of variables in their place.
+func (v variables) check(t *task, at string) {
+	for _, name := range sortedNames(v) {
+		m := fromRunner.FindStringSubmatch(v[name])
 		if m == nil {
 			continue
 		}
-		if env[name] = m[3]; m[2] == "" {
+		if v[name] = m[3]; m[2] == "" {
 			t.wrongf("%s: %s.env.%s: it is taken from the runner's environment, of which a task gets nothing; "+
 				"write its value, or a default as ${%s:-VALUE}", configName, at, name, m[1])
 		}

@@ -142,7 +142,7 @@ func (t *task) compose(name, agent string) (e environment) {
 	at := fmt.Sprintf("%s: services.%s", name, agent)
 	e.cwd = t.own(at+".working_dir", s.WorkingDir)
 	if !s.Build.IsZero() {
-		e.build = t.composeBuild(at+".build", path.Dir(name), &s.Build)
+		e.build = s.build(t, at+".build", path.Dir(name))
 	} else if !harness.MatchString(s.Image) {
 		e.image = t.own(at+".image", s.Image)
 	}
@@ -163,15 +163,15 @@ func (t *task) own(at, text string) string {
 	return text
 }
 
-// composeBuild reads the key build of a service: a directory, or a mapping.
-func (t *task) composeBuild(at, dir string, node *yaml.Node) map[string]any {
+// build reads the key build: a directory, or a mapping.
+func (s *service) build(t *task, at, dir string) map[string]any {
 	var b struct {
 		Context, Dockerfile, Target string
 		Args                        any
 		Rest                        map[string]any `yaml:",inline"`
 	}
-	if node.Decode(&b.Context) != nil {
-		if err := node.Decode(&b); err != nil || len(b.Rest) > 0 {
+	if s.Build.Decode(&b.Context) != nil {
+		if err := s.Build.Decode(&b); err != nil || len(b.Rest) > 0 {
 			t.wrongf("%s: want a directory, or context, dockerfile, target and args", at)
 		}
 	}

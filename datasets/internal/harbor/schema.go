@@ -30,22 +30,22 @@ var schema = sync.OnceValue(func() *jsonschema.Schema {
 	return compiler.MustCompile(configName)
 })
 
-// decode reads task.toml into c, as far as its values are those of the schema, and reports those that are not.
-func (t *task) decode(c *config) {
+// decode reads task.toml, as far as its values are those of the schema, and reports those that are not.
+func (c *config) decode(t *task) {
 	if err := toml.Unmarshal([]byte(t.text(configName)), &c.whole); err != nil {
 		t.wrongf("%s: %v", configName, err)
 		return
 	}
 	if wrong, ok := errors.AsType[*jsonschema.ValidationError](schema().Validate(c.whole)); ok {
-		t.invalid(wrong, c.whole)
+		c.invalid(t, wrong)
 	}
 	data, _ := json.Marshal(c.whole) // what JSON has no word for is reported with the row
 	_ = json.Unmarshal(data, c)      // what has the wrong type was reported
 }
 
-// invalid reports what is wrong within a document, in the words of the schema.
-func (t *task) invalid(wrong *jsonschema.ValidationError, document any) {
-	s, value, at := schema(), document, ""
+// invalid reports what is wrong within task.toml, in the words of the schema.
+func (c *config) invalid(t *task, wrong *jsonschema.ValidationError) {
+	s, value, at := schema(), any(c.whole), ""
 	for _, key := range wrong.InstanceLocation {
 		switch v := value.(type) {
 		case map[string]any:
@@ -60,7 +60,7 @@ func (t *task) invalid(wrong *jsonschema.ValidationError, document any) {
 	switch is := wrong.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference:
 		for _, cause := range wrong.Causes {
-			t.invalid(cause, document)
+			c.invalid(t, cause)
 		}
 	case *kind.AdditionalProperties:
 		for _, key := range is.Properties {

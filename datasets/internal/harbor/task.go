@@ -31,7 +31,7 @@ func (t *task) fields(id string) map[string]any {
 	given("allow", len(allow) > 0, allow)
 	given("difficulty", difficulty != "", difficulty)
 	given("tags", len(tags) > 0, tags)
-	seconds := t.play(c, fields)
+	seconds := c.play(t, fields)
 	given("limits", seconds > 0, map[string]any{"time": seconds})
 
 	e := t.environment(c.Environment)
@@ -43,11 +43,11 @@ func (t *task) fields(id string) map[string]any {
 }
 
 // play reads what is asked, how it is judged and how it is solved, and returns the agent's time: 0 when none is named.
-func (t *task) play(c config, fields map[string]any) (seconds float64) {
+func (c *config) play(t *task, fields map[string]any) (seconds float64) {
 	if len(c.Steps) == 0 {
 		fields["prompt"] = t.instruction("instruction.md") + c.Environment.skills()
 		fields["verify"] = t.verify("", c.Verifier, t.tree("tests"))
-		if gold := t.solve(c, "solution"); gold != nil {
+		if gold := c.solve(t, "solution"); gold != nil {
 			fields["gold"] = append(gold, answer)
 		}
 		return c.Agent.Seconds
@@ -81,7 +81,7 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 		} else if s.Least != 0 {
 			t.wrongf("%s: steps[%d].min_reward: with multi_step_reward_strategy final only the last step is judged", configName, i)
 		}
-		steps := t.solve(c, path.Join(dir, "solution"))
+		steps := c.solve(t, path.Join(dir, "solution"))
 		solved = solved && steps != nil
 		gold = append(append(gold, steps...), answer)
 		own := cmp.Or(s.Agent.Seconds, c.Agent.Seconds)
@@ -150,7 +150,7 @@ var answer = map[string]any{"content": "Done."}
 const solveSeconds = 600
 
 // solve is a reference solution: its files are put into /solution and its script is run. It is nil when there is none.
-func (t *task) solve(c config, dir string) []any {
+func (c *config) solve(t *task, dir string) []any {
 	files := t.tree(dir)
 	if _, ok := files["solve.sh"]; !ok {
 		return nil
@@ -164,8 +164,12 @@ func (t *task) solve(c config, dir string) []any {
 		fmt.Fprintf(&run, "%s=%s ", name, quote(c.Solution.Env[name]))
 	}
 	run.WriteString("/solution/solve.sh")
-	var steps []any
-	for _, command := range append(commands, run.String()) {
+	return typed(append(commands, run.String()))
+}
+
+// typed are steps that run commands in the terminal.
+func typed(commands []string) (steps []any) {
+	for _, command := range commands {
 		arguments := map[string]any{"command": command, "timeout": solveSeconds}
 		steps = append(steps, map[string]any{"tool_calls": []any{map[string]any{"name": "terminal", "arguments": arguments}}})
 	}

@@ -114,11 +114,7 @@ func (t *task) firstMachine() (e environment) {
 }
 
 // firstGold is the reference solution: a script, or a list of commands. Keys that are pressed in a terminal are none.
-func (t *task) firstGold() (steps []any) {
-	run := func(command string) {
-		arguments := map[string]any{"command": command, "timeout": solveSeconds}
-		steps = append(steps, map[string]any{"tool_calls": []any{map[string]any{"name": "terminal", "arguments": arguments}}})
-	}
+func (t *task) firstGold() []any {
 	if t.has("solution.sh") {
 		script, err := t.one("solution.sh")
 		if err != nil {
@@ -129,10 +125,7 @@ func (t *task) firstGold() (steps []any) {
 		if err != nil {
 			t.wrongf("solution.sh: %v", err)
 		}
-		for _, command := range append(commands, "bash /oracle/solution.sh") {
-			run(command)
-		}
-		return steps
+		return typed(append(commands, "bash /oracle/solution.sh"))
 	}
 	var list []struct {
 		Command     string
@@ -141,13 +134,14 @@ func (t *task) firstGold() (steps []any) {
 	if err := yaml.Unmarshal([]byte(t.text("solution.yaml")), &list); err != nil {
 		t.wrongf("solution.yaml: %v", err)
 	}
+	var commands []string
 	for _, c := range list {
 		if c.AppendEnter != nil && !*c.AppendEnter {
 			return nil
 		}
-		run(c.Command)
+		commands = append(commands, c.Command)
 	}
-	return steps
+	return typed(commands)
 }
 
 // place adds the machine to a row.
