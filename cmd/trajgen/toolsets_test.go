@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/setup"
 )
 
 func TestToolsetsResolve(t *testing.T) {
@@ -240,11 +242,11 @@ func TestWithoutTools(t *testing.T) {
 
 func TestDoctorKnowsWhatToolsNeed(t *testing.T) {
 	said := map[string]string{}
-	findings, err := examineToolsets("")
+	survey, err := setup.Examine(run.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range findings {
+	for _, f := range survey.Findings() {
 		said[f.What] = f.Detail
 	}
 	if !strings.Contains(said["toolset moa"], "moa: {references") || !strings.Contains(said["toolset video_gen"], "media: {video: fal}") {
