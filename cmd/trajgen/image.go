@@ -9,10 +9,8 @@ import (
 	"log/slog"
 	"os/signal"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run"
@@ -52,10 +50,11 @@ func newImagePull(std stdio, dir *string) *cobra.Command {
 
 func pull(ctx context.Context, std stdio, dir string, references []string) (err error) {
 	width, bar := terminal(std.err)
-	show := &pullProgress{done: map[string]images.Progress{}}
+	var show *progress.Layers
 	opts := images.Options{Dir: dir}
 	if bar {
-		show.bar, opts.Progress = progress.NewBar(std.err, -1, max(10, min(30, width-70)), progressbar.OptionShowBytes(true)), show.observe
+		show = progress.NewLayers(std.err, width)
+		opts.Progress = show.Observe
 	} else {
 		opts.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 	}
@@ -67,7 +66,7 @@ func pull(ctx context.Context, std stdio, dir string, references []string) (err 
 	var failed []error
 	for _, reference := range references {
 		image, err := store.Find(ctx, reference)
-		show.clear()
+		show.Clear()
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -75,41 +74,6 @@ func pull(ctx context.Context, std stdio, dir string, references []string) (err 
 		fmt.Fprintf(std.out, "%s\t%s\n", reference, image.Digest)
 	}
 	return errors.Join(failed...)
-}
-
-// pullProgress is a bar over the layers that are being fetched.
-type pullProgress struct {
-	mu   sync.Mutex // guards the fields below
-	bar  *progressbar.ProgressBar
-	done map[string]images.Progress // by layer
-}
-
-// observe takes the store's progress on a layer.
-func (p *pullProgress) observe(layer images.Progress) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done[layer.Layer] = layer
-	var done, total int64
-	ended := 0
-	for _, l := range p.done {
-		done, total = done+l.Done, total+max(l.Total, l.Done)
-		if l.Ended {
-			ended++
-		}
-	}
-	p.bar.Describe(fmt.Sprintf("%s: %d of %d layers", layer.Image, ended, len(p.done)))
-	p.bar.ChangeMax64(max(total, done+1)) // a full bar would end
-	_ = p.bar.Set64(done)
-}
-
-// clear removes the bar, so that a line can be written.
-func (p *pullProgress) clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.bar != nil {
-		_ = p.bar.Clear()
-	}
-	clear(p.done)
 }
 
 // useImages opens a store without fetching images.
