@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net"
 	"net/http"
@@ -151,17 +152,17 @@ func mistakes(documents iter.Seq2[corpus.Document, error]) iter.Seq2[corpus.Docu
 	}
 }
 
-// withCorpus is a command that opens an index.
-func withCorpus(cmd *cobra.Command, run func(cmd *cobra.Command, index *corpus.Index, args []string) error) *cobra.Command {
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+// withCorpus makes a function that opens the index which the first argument names.
+func withCorpus[T any](do func(cmd *cobra.Command, index *corpus.Index, args []string) (T, error),
+) func(*cobra.Command, []string) (T, error) {
+	return func(cmd *cobra.Command, args []string) (found T, err error) {
 		index, err := corpus.Open(args[0])
 		if err != nil {
-			return usage(err)
+			return found, usage(err)
 		}
 		defer func() { err = errors.Join(err, index.Close()) }()
-		return run(cmd, index, args[1:])
+		return do(cmd, index, args[1:])
 	}
-	return cmd
 }
 
 // foundDocument is a line of corpus search --json.
@@ -175,91 +176,75 @@ type foundDocument struct {
 
 func newCorpusSearch(std stdio) *cobra.Command {
 	var limit int
-	var asJSON bool
-	cmd := withCorpus(&cobra.Command{
-		Use: "search FILE QUERY", Short: "Search an index as an episode would", Args: cobra.ExactArgs(2),
-	}, func(cmd *cobra.Command, index *corpus.Index, args []string) error {
+	cmd := &cobra.Command{Use: "search FILE QUERY", Short: "Search an index as an episode would", Args: cobra.ExactArgs(2)}
+	cmd.Flags().IntVar(&limit, "limit", 10, "most documents to print")
+	find := func(cmd *cobra.Command, index *corpus.Index, args []string) ([]foundDocument, error) {
 		if limit < 1 || limit > corpus.MaxHits {
-			return usage(fmt.Errorf("--limit is %d; want from 1 to %d", limit, corpus.MaxHits))
+			return nil, usage(fmt.Errorf("--limit is %d; want from 1 to %d", limit, corpus.MaxHits))
 		}
 		hits, err := index.Search(cmd.Context(), args[0], limit)
-		if err != nil {
-			return err
-		}
 		found := make([]foundDocument, len(hits))
 		for i, hit := range hits {
 			found[i] = foundDocument{ID: hit.ID, Title: hit.Title, URL: hit.URL, Score: hit.Score, Snippet: hit.Snippet}
 		}
-		if asJSON {
-			return writeJSON(std.out, found)
-		}
+		return found, err
+	}
+	return showing(std, cmd, withCorpus(find), func(w io.Writer, found []foundDocument) error {
 		for i, one := range found {
-			fmt.Fprintf(std.out, "%d. %s\n   %s\n   %.2f  %s\n", i+1, one.Title, cmp.Or(one.URL, one.ID), one.Score, one.Snippet)
+			fmt.Fprintf(w, "%d. %s\n   %s\n   %.2f  %s\n", i+1, one.Title, cmp.Or(one.URL, one.ID), one.Score, one.Snippet)
 		}
 		if len(found) == 0 {
 			fmt.Fprintln(std.err, "no document has any of these words")
 		}
 		return nil
 	})
-	cmd.Flags().IntVar(&limit, "limit", 10, "most documents to print")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
 }
 
 func newCorpusShow(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := withCorpus(&cobra.Command{
+	find := func(cmd *cobra.Command, index *corpus.Index, args []string) (corpus.Document, error) {
+		return index.Document(cmd.Context(), args[0])
+	}
+	return showing(std, &cobra.Command{
 		Use: "show FILE ID", Short: "Print a document, by id or URL", Args: cobra.ExactArgs(2),
-	}, func(cmd *cobra.Command, index *corpus.Index, args []string) error {
-		document, err := index.Document(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return writeJSON(std.out, document)
-		}
-		text := strings.TrimRight(document.Text, "\n")
-		fmt.Fprintf(std.out, "id: %s\ntitle: %s\nurl: %s\n\n%s\n", document.ID, document.Title, document.URL, text)
-		return nil
+	}, withCorpus(find), func(w io.Writer, d corpus.Document) error {
+		_, err := fmt.Fprintf(w, "id: %s\ntitle: %s\nurl: %s\n\n%s\n", d.ID, d.Title, d.URL, strings.TrimRight(d.Text, "\n"))
+		return err
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
 }
 
 func newCorpusInfo(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := withCorpus(&cobra.Command{
+	find := func(_ *cobra.Command, index *corpus.Index, _ []string) (corpus.Info, error) { return index.Info(), nil }
+	return showing(std, &cobra.Command{
 		Use: "info FILE", Short: "Print what an index has: documents, terms, analyser, digest", Args: cobra.ExactArgs(1),
-	}, func(_ *cobra.Command, index *corpus.Index, _ []string) error {
-		info := index.Info()
-		if asJSON {
-			return writeJSON(std.out, info)
-		}
-		fmt.Fprintf(std.out, "documents: %d\nterms: %d\nwords: %d\n", info.Documents, info.Terms, info.Words)
-		fmt.Fprintf(std.out, "text: %.1f MB\nindex: %.1f MB\n", float64(info.TextBytes)/1e6, float64(info.Bytes)/1e6)
-		fmt.Fprintf(std.out, "analyser: %s\ndigest: %s\n", info.Analyser, info.Digest)
-		return nil
+	}, withCorpus(find), func(w io.Writer, info corpus.Info) error {
+		fmt.Fprintf(w, "documents: %d\nterms: %d\nwords: %d\n", info.Documents, info.Terms, info.Words)
+		fmt.Fprintf(w, "text: %.1f MB\nindex: %.1f MB\n", float64(info.TextBytes)/1e6, float64(info.Bytes)/1e6)
+		_, err := fmt.Fprintf(w, "analyser: %s\ndigest: %s\n", info.Analyser, info.Digest)
+		return err
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
 }
 
 func newCorpusServe(std stdio) *cobra.Command {
 	var addr string
-	cmd := withCorpus(&cobra.Command{
+	cmd := &cobra.Command{
 		Use: "serve FILE", Short: "Serve an index over HTTP, in the protocol of Search-R1",
 		Long: `Serves POST /retrieve as trainers know it from Search-R1 ({"queries": [...], "topk": 3, "return_scores": true}),
 GET /doc/ID, which gives a document by id or URL, and GET /healthz with the digest. Prints its address, and ends with Ctrl-C.`,
 		Args: cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, index *corpus.Index, _ []string) error {
+	}
+	serve := withCorpus(func(cmd *cobra.Command, index *corpus.Index, _ []string) (none struct{}, _ error) {
 		listener, err := net.Listen("tcp", addr)
 		if err != nil {
-			return usage(fmt.Errorf("listen: %w", err))
+			return none, usage(fmt.Errorf("listen: %w", err))
 		}
 		server := &http.Server{Handler: corpus.Handler(index), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
 		fmt.Fprintf(std.out, "http://%s\n", listener.Addr())
-		return serveUntil(cmd.Context(), server, listener)
+		return none, serveUntil(cmd.Context(), server, listener)
 	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		_, err := serve(cmd, args)
+		return err
+	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 picks one")
 	return cmd
 }

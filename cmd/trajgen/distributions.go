@@ -45,27 +45,19 @@ func newDistributionsList(std stdio) *cobra.Command {
 }
 
 func newDistributionsShow(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return showing(std, &cobra.Command{
 		Use: "show NAME|FILE", Short: "Show one distribution", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := run.ResolveDistribution(args[0])
-			if err != nil {
-				return usage(err)
-			}
-			if asJSON {
-				return writeJSON(std.out, d)
-			}
-			fmt.Fprintf(std.out, "%s: %s\n", d.Name, d.Description)
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-			for _, share := range d.Toolsets {
-				fmt.Fprintf(table, "%s\t%v %%\t\n", share.Toolset, share.Percent)
-			}
-			return table.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	}, func(_ *cobra.Command, args []string) (distributions.Distribution, error) {
+		d, err := run.ResolveDistribution(args[0])
+		return d, usage(err)
+	}, func(w io.Writer, d distributions.Distribution) error {
+		fmt.Fprintf(w, "%s: %s\n", d.Name, d.Description)
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		for _, share := range d.Toolsets {
+			fmt.Fprintf(table, "%s\t%v %%\t\n", share.Toolset, share.Percent)
+		}
+		return table.Flush()
+	})
 }
 
 func newDistributionsSample(std stdio) *cobra.Command {

@@ -28,21 +28,14 @@ the episode:
 }
 
 func newSitesList(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the sites", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				return writeJSON(std.out, sites.All())
-			}
-			for _, site := range sites.All() {
-				fmt.Fprintf(std.out, "%-8s  %s (%s)\n", site.Name, site.About, strings.Join(site.Hosts, ", "))
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	all := func(*cobra.Command, []string) ([]sites.Site, error) { return sites.All(), nil }
+	cmd := &cobra.Command{Use: "list", Short: "List the sites", Args: cobra.NoArgs}
+	return showing(std, cmd, all, func(w io.Writer, all []sites.Site) error {
+		for _, site := range all {
+			fmt.Fprintf(w, "%-8s  %s (%s)\n", site.Name, site.About, strings.Join(site.Hosts, ", "))
+		}
+		return nil
+	})
 }
 
 func newSitesServe(std stdio) *cobra.Command {

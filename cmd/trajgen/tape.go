@@ -25,27 +25,15 @@ far it answered a run that replayed one, and write it as an archive that other p
 }
 
 func newTapeInfo(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return showing(std, &cobra.Command{
 		Use: "info RUN", Short: "Print what a run recorded of the web by host, or what a recording answered in it",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			info, err := check.Taped(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(std.out, info)
-			}
-			printTape(std.out, info)
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	}, func(cmd *cobra.Command, args []string) (check.TapeInfo, error) {
+		return check.Taped(cmd.Context(), args[0])
+	}, printTape)
 }
 
-func printTape(w io.Writer, info check.TapeInfo) {
+func printTape(w io.Writer, info check.TapeInfo) error {
 	if r := info.Recording; r != nil {
 		fmt.Fprintf(w, "%d exchanges of %d requests, %d without an answer; %.1f MB, %.1f MB on the disk\ndigest: %s\n",
 			r.Exchanges, r.Requests, r.Failed, float64(r.Bytes)/1e6, float64(r.Disk)/1e6, r.Digest)
@@ -56,12 +44,13 @@ func printTape(w io.Writer, info check.TapeInfo) {
 		for _, h := range r.Hosts {
 			fmt.Fprintf(w, "%9d %8d %6d %9.1f  %s\n", h.Exchanges, h.Requests, h.Failed, float64(h.Bytes)/1e3, h.Host)
 		}
-		return
+		return nil
 	}
 	fmt.Fprintf(w, "answered from the recording of %s\n\n%7s %7s %7s  %s\n", info.Replayed, "hits", "loose", "misses", "host or provider")
 	for _, c := range info.Coverage {
 		fmt.Fprintf(w, "%7d %7d %7d  %s\n", c.Hits, c.Loose, c.Misses, c.Of)
 	}
+	return nil
 }
 
 func newTapeExport(std stdio) *cobra.Command {

@@ -22,28 +22,35 @@ func writeJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
+// showing makes a command that prints what it finds: as text, or with --json as it is.
+func showing[T any](std stdio, cmd *cobra.Command, find func(cmd *cobra.Command, args []string) (T, error),
+	text func(w io.Writer, found T) error) *cobra.Command {
+	var asJSON bool
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		found, err := find(cmd, args)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return writeJSON(std.out, found)
+		}
+		return text(std.out, found)
+	}
+	return cmd
+}
+
 // listing is a command that prints what there is: a line for each, with tabs between columns, or JSON.
 func listing[T any](std stdio, use, short string, all func(context.Context) ([]T, error), line func(w io.Writer, one T)) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := all(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(std.out, list)
-			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-			for _, one := range list {
-				line(table, one)
-			}
-			return table.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
+	find := func(cmd *cobra.Command, _ []string) ([]T, error) { return all(cmd.Context()) }
+	return showing(std, cmd, find, func(w io.Writer, list []T) error {
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, one := range list {
+			line(table, one)
+		}
+		return table.Flush()
+	})
 }
 
 func newToolsets(std stdio) *cobra.Command {

@@ -35,39 +35,32 @@ func twinOf(dir string) (*twin.Tape, error) {
 }
 
 func newTwinInfo(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	var damage error
+	return showing(std, &cobra.Command{
 		Use: "info RUN", Short: "Print what a run recorded of its tools", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			tape, err := twinOf(args[0])
-			if err != nil {
-				return err
-			}
-			defer tape.Close()
-			info, err := tape.Info()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(std.out, info)
-			}
-			fmt.Fprintf(std.out, "%d calls of %d episodes; %.1f MB on the disk\ndigest: %s\n",
-				info.Calls, info.Episodes, float64(info.Disk)/1e6, info.Digest)
-			if len(info.Answers) > 0 {
-				fmt.Fprintf(std.out, "answers for: %s\n", strings.Join(info.Answers, ", "))
-			}
-			if err := tape.Damage(); err != nil {
-				fmt.Fprintf(std.out, "damaged: %v\n", err)
-			}
-			fmt.Fprintf(std.out, "\n%7s  %s\n", "calls", "tool")
-			for _, tool := range slices.Sorted(maps.Keys(info.Tools)) {
-				fmt.Fprintf(std.out, "%7d  %s\n", info.Tools[tool], tool)
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	}, func(_ *cobra.Command, args []string) (twin.Info, error) {
+		tape, err := twinOf(args[0])
+		if err != nil {
+			return twin.Info{}, err
+		}
+		defer tape.Close()
+		damage = tape.Damage()
+		return tape.Info()
+	}, func(w io.Writer, info twin.Info) error {
+		fmt.Fprintf(w, "%d calls of %d episodes; %.1f MB on the disk\ndigest: %s\n",
+			info.Calls, info.Episodes, float64(info.Disk)/1e6, info.Digest)
+		if len(info.Answers) > 0 {
+			fmt.Fprintf(w, "answers for: %s\n", strings.Join(info.Answers, ", "))
+		}
+		if damage != nil {
+			fmt.Fprintf(w, "damaged: %v\n", damage)
+		}
+		fmt.Fprintf(w, "\n%7s  %s\n", "calls", "tool")
+		for _, tool := range slices.Sorted(maps.Keys(info.Tools)) {
+			fmt.Fprintf(w, "%7d  %s\n", info.Tools[tool], tool)
+		}
+		return nil
+	})
 }
 
 // twinReport is what twin report prints.
@@ -78,7 +71,6 @@ type twinReport struct {
 }
 
 func newTwinReport(std stdio) *cobra.Command {
-	var asJSON bool
 	var replayed, recording, against string
 	cmd := &cobra.Command{
 		Use:   "report --run RUN | --recording RUN [--against RUN]",
@@ -93,28 +85,17 @@ something.`,
 		Example: `  trajgen twin report --run runs/replayed
   trajgen twin report --recording runs/recorded --against runs/live --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (replayed == "") == (recording == "") || against != "" && recording == "" {
-				return usage(errors.New("twin report needs --run RUN, or --recording RUN that may have --against RUN"))
-			}
-			r := twinReport{Run: replayed + against, Recording: recording}
-			tally, err := tallied(cmd.Context(), replayed, recording, against)
-			if err != nil {
-				return err
-			}
-			r.Tools = tally.List()
-			if asJSON {
-				return writeJSON(std.out, r)
-			}
-			r.print(std.out)
-			return nil
-		},
 	}
 	cmd.Flags().StringVar(&replayed, "run", "", "a run that replayed a recording")
 	cmd.Flags().StringVar(&recording, "recording", "", "a run that was recorded")
 	cmd.Flags().StringVar(&against, "against", "", "a run whose calls the recording is asked for")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	return showing(std, cmd, func(cmd *cobra.Command, _ []string) (r twinReport, err error) {
+		if (replayed == "") == (recording == "") || against != "" && recording == "" {
+			return r, usage(errors.New("twin report needs --run RUN, or --recording RUN that may have --against RUN"))
+		}
+		tally, err := tallied(cmd.Context(), replayed, recording, against)
+		return twinReport{Run: replayed + against, Recording: recording, Tools: tally.List()}, err
+	}, printCoverage)
 }
 
 func tallied(ctx context.Context, replayed, recording, against string) (twin.Tally, error) {
@@ -132,7 +113,7 @@ func tallied(ctx context.Context, replayed, recording, against string) (twin.Tal
 	return tape.Others()
 }
 
-func (r twinReport) print(w io.Writer) {
+func printCoverage(w io.Writer, r twinReport) error {
 	fmt.Fprintf(w, "%7s %7s %7s  %-30s %s\n", "calls", "hits", "share", "tool", "misses")
 	for _, c := range r.Tools {
 		var kinds []string
@@ -141,4 +122,5 @@ func (r twinReport) print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%7d %7d %6.1f%%  %-30s %s\n", c.Calls, c.Hits, 100*c.HitShare, c.Tool, strings.Join(kinds, ", "))
 	}
+	return nil
 }
