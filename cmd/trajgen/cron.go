@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,7 +14,6 @@ import (
 
 	"trajgen/pipeline/run"
 	"trajgen/tools/cron"
-	"trajgen/tools/threats"
 )
 
 func newCron(std stdio) *cobra.Command {
@@ -38,7 +35,7 @@ put forward, and one that comes twice counts the first time.`,
 	cmd.PersistentFlags().StringVar(&store, "store", "",
 		"directory of the jobs and of what they write (default trajgen/cron in $XDG_STATE_HOME or ~/.local/state)")
 	open := func() (*cron.Store, error) {
-		dir, err := cronDir(store)
+		dir, err := run.JobsDir(store)
 		if err != nil {
 			return nil, usage(err)
 		}
@@ -55,21 +52,6 @@ put forward, and one that comes twice counts the first time.`,
 
 // opens opens the store that the flags name.
 type opens func() (*cron.Store, error)
-
-// cronDir is where jobs are. Unlike the state of sandboxes they are to be there after the machine was off.
-func cronDir(given string) (string, error) {
-	if given == "" && os.Getenv("XDG_STATE_HOME") != "" {
-		given = filepath.Join(os.Getenv("XDG_STATE_HOME"), "trajgen", "cron")
-	}
-	if given == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("--store: %w", err)
-		}
-		given = filepath.Join(home, ".local", "state", "trajgen", "cron")
-	}
-	return filepath.Abs(given)
-}
 
 func newCronAdd(std stdio, open opens) *cobra.Command {
 	var j cron.Job
@@ -91,7 +73,7 @@ late it begins. What a job writes is kept until its next run; --deliver hands it
 				return usage(errors.New("want one NAME, and the command after --"))
 			}
 			j.Name, j.Command = args[0], args[1:]
-			if err := completeJob(&j); err != nil {
+			if err := run.CompleteJob(&j); err != nil {
 				return usage(err)
 			}
 			store, err := open()
@@ -126,90 +108,29 @@ late it begins. What a job writes is kept until its next run; --deliver hands it
 	return cmd
 }
 
-// completeJob checks what only this machine knows of a job.
-func completeJob(j *cron.Job) (err error) {
-	if j.Workdir, err = os.Getwd(); err != nil {
-		return err
-	}
-	how, where := j.Delivery()
-	switch {
-	case j.Deliver == "origin" || how != "" && where == "" || how == cron.ByMessage && (j.RunFile == "" || !strings.Contains(where, ":")):
-		return fmt.Errorf("--deliver is %q; want file:PATH, command:LINE, or PLATFORM:CHANNEL with -f run.yaml, whose messages: names it", j.Deliver)
-	case how == cron.ToFile:
-		if where, err = filepath.Abs(where); err != nil {
-			return err
-		}
-		j.Deliver = "file:" + where
-	}
-	if j.RunFile != "" {
-		if j.RunFile, err = filepath.Abs(j.RunFile); err != nil {
-			return err
-		}
-	}
-	if how == cron.ByMessage {
-		if err := run.CheckDelivery(*j); err != nil {
-			return err
-		}
-	}
-	if len(j.Command) > 0 {
-		if j.Prompt != "" || j.RunFile != "" && how != cron.ByMessage || len(j.Toolsets)+len(j.ContextFrom) > 0 {
-			return errors.New("a job has a command or a prompt; --prompt, -f, --toolsets and --context-from do not go with a command")
-		}
-		_, err = exec.LookPath(j.Command[0])
-		return err
-	}
-	if j.Prompt == "" || j.RunFile == "" {
-		return errors.New("want a command after --, or --prompt TEXT and -f run.yaml")
-	}
-	if found := threats.Scan(j.Prompt); len(found) > 0 {
-		return fmt.Errorf("the prompt looks like %s (%q)", strings.ReplaceAll(found[0].ID, "_", " "), found[0].Text)
-	}
-	file := run.Default()
-	if err := run.Decode(j.RunFile, "a run file", &file); err != nil {
-		return err
-	}
-	file.Dataset.Path = []string{"task.jsonl"} // of the prompt
-	return file.Validate()
-}
-
 func newCronList(std stdio, open opens) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the jobs", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			store, err := open()
-			if err != nil {
-				return err
-			}
-			t, err := store.Read()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(std.out, append([]cron.Job{}, t.Jobs...))
-			}
-			if len(t.Jobs) == 0 {
-				fmt.Fprintln(std.err, "there are no jobs: trajgen cron add NAME --schedule WHEN -- COMMAND adds one")
-			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-			for _, j := range t.Jobs {
-				next, last := j.State, "has not run"
-				if j.Next != nil {
-					next = "next " + j.Next.Format(time.RFC3339)
-				}
-				if j.Begun != nil {
-					next = "running"
-				}
-				if j.Last != nil {
-					last = strings.TrimSpace(fmt.Sprintf("%s for %s %s", j.Last.Status, j.Last.Tick.Format(time.RFC3339), j.Last.Error))
-				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule, next, last, cmp.Or(j.Prompt, strings.Join(j.Command, " ")))
-			}
-			return table.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	cmd := &cobra.Command{Use: "list", Short: "List the jobs", Args: cobra.NoArgs}
+	return showing(std, cmd, func(*cobra.Command, []string) ([]cron.Job, error) {
+		store, err := open()
+		if err != nil {
+			return nil, err
+		}
+		t, err := store.Read()
+		if err != nil {
+			return nil, err
+		}
+		return append([]cron.Job{}, t.Jobs...), nil
+	}, func(w io.Writer, jobs []cron.Job) error {
+		if len(jobs) == 0 {
+			fmt.Fprintln(std.err, "there are no jobs: trajgen cron add NAME --schedule WHEN -- COMMAND adds one")
+		}
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, j := range jobs {
+			next, last := j.Times()
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule, next, last, cmp.Or(j.Prompt, strings.Join(j.Command, " ")))
+		}
+		return table.Flush()
+	})
 }
 
 // newCronChange is a command that changes a job.

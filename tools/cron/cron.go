@@ -58,6 +58,21 @@ type Job struct {
 	Last  *Ended     `json:"last,omitempty"`
 }
 
+// Times say when the job runs next, and what became of its last run.
+func (j Job) Times() (next, last string) {
+	next, last = j.State, "has not run"
+	if j.Next != nil {
+		next = "next " + j.Next.Format(time.RFC3339)
+	}
+	if j.Begun != nil {
+		next = "running"
+	}
+	if j.Last != nil {
+		last = strings.TrimSpace(fmt.Sprintf("%s for %s %s", j.Last.Status, j.Last.Tick.Format(time.RFC3339), j.Last.Error))
+	}
+	return next, last
+}
+
 // What became of a tick.
 const (
 	OK      = "ok"
