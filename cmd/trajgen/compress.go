@@ -133,7 +133,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	}
 	var model *compress.Writer
 	if o.by == "model" {
-		model, err = o.summary.open(ctx, o.out+".summaries.jsonl", std)
+		model, err = o.summary.Open(ctx, o.out+".summaries.jsonl", std.err)
 		if err != nil {
 			return err
 		}
