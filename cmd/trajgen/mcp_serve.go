@@ -11,16 +11,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
-	"trajgen/datasets"
 	"trajgen/outputs/log/disk"
-	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/desk"
 	"trajgen/tools"
@@ -57,7 +54,7 @@ opened at the first call of a session, and gone at its end, however that comes.`
 			if err := opts.check(); err != nil {
 				return usage(err)
 			}
-			if opts.Task, err = opts.findTask(cmd.Context()); err != nil {
+			if opts.Task, err = desk.FindTask(cmd.Context(), opts.taskID, opts.dataset, opts.mapping); err != nil {
 				return usage(err)
 			}
 			return opts.source.use(func(cmd *cobra.Command, _ []string, box *desk.Toolbox) error {
@@ -87,26 +84,6 @@ opened at the first call of a session, and gone at its end, however that comes.`
 	flags.StringVar(&opts.out, "out", "",
 		"directory that gets a file for each session, with a line for each call as tools call prints it")
 	return cmd
-}
-
-// findTask finds the task that sessions are about; nil where the flags name none.
-func (o *serveOptions) findTask(ctx context.Context) (*episode.Task, error) {
-	if o.taskID == "" {
-		return nil, nil
-	}
-	source, _, err := datasets.Settings{Path: datasets.Paths{o.dataset}, Map: o.mapping}.Open(datasets.Options{})
-	if err != nil {
-		return nil, err
-	}
-	for task, err := range source.Tasks(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if task.ID == o.taskID {
-			return task, nil
-		}
-	}
-	return nil, fmt.Errorf("%s has no task %q (trajgen datasets show lists them)", o.dataset, o.taskID)
 }
 
 func (o serveOptions) check() error {
@@ -149,7 +126,10 @@ func (o serveOptions) serve(ctx context.Context, std stdio, box *desk.Toolbox) (
 	server := mcpserve.New(mcpserve.Config{
 		Version: run.Version(), Toolset: toolset, Sessions: o.sessions, Prompt: desk.Prompt(o.Task),
 		Logger: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Open:   func(ctx context.Context, number int) (*mcpserve.Desk, error) { return o.open(ctx, box, number) },
+		Open: func(ctx context.Context, number int) (*mcpserve.Desk, error) {
+			policy := run.AgentPolicy(cmp.Or(o.policy, box.File.Commands.Policy), box.Choice.Name)
+			return o.Serve(ctx, box, policy, o.out, number)
+		},
 	})
 	defer func() { err = errors.Join(err, server.Close()) }()
 	if o.addr == "" {
@@ -186,30 +166,4 @@ func (o serveOptions) listen(ctx context.Context, std stdio, server *mcpserve.Se
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
 	web.RegisterOnShutdown(func() { _ = server.Close() }) // its streams would keep the connections; Close is called again
 	return serveUntil(ctx, web, listener)
-}
-
-// open begins a session.
-func (o serveOptions) open(ctx context.Context, box *desk.Toolbox, number int) (_ *mcpserve.Desk, err error) {
-	policy := run.AgentPolicy(cmp.Or(o.policy, box.File.Commands.Policy), box.Choice.Name)
-	d, err := o.Options.Open(ctx, box, fmt.Sprintf("mcp-%d-%d", os.Getpid(), number), policy)
-	if err != nil {
-		return nil, err
-	}
-	served := &mcpserve.Desk{Session: d.Session, Image: d.Images.Read, Close: d.Close}
-	if o.out == "" {
-		return served, nil
-	}
-	file, err := os.OpenFile(filepath.Join(o.out, fmt.Sprintf("session-%d.jsonl", number)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("keep the calls of a session: %w", err), d.Close())
-	}
-	served.Called = func(call episode.ToolCall) error { return writeLine(file, desk.NewLine(call)) }
-	served.Close = func() error {
-		if o.Task == nil {
-			return errors.Join(d.Close(), file.Close())
-		}
-		apart := box.Opened.Guarantees().Isolation["processes"] == "own"
-		return errors.Join(d.Finish(o.Task, filepath.Join(o.out, fmt.Sprintf("session-%d.json", number)), apart), file.Close())
-	}
-	return served, nil
 }
