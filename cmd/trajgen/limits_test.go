@@ -15,7 +15,7 @@ import (
 const (
 	mostFields  = 25
 	mostMethods = 20
-	mostLines   = 4750
+	mostLines   = 4500
 )
 
 // published are the types whose fields are the columns of rows.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,26 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run/desk"
-	"trajgen/registry"
 )
 
 func newTools(std stdio) *cobra.Command {
 	cmd := &cobra.Command{Use: "tools", Short: "List, describe and call tools"}
 	return group(cmd, newToolsList(std), newToolsSchema(std), newToolsCall(std))
-}
-
-// toolLine is a tool in `tools list --json`.
-type toolLine struct {
-	Name        string `json:"name"`
-	Toolset     string `json:"toolset"`
-	Description string `json:"description"`
-	Available   bool   `json:"available"`
-	Reason      string `json:"reason,omitempty"`
-	Planned     bool   `json:"planned,omitempty"` // it is known by its name alone
-	// RequiresEnv names what the environment of this command must hold.
-	RequiresEnv    []string `json:"requires_env"`
-	MaxResultBytes int      `json:"max_result_bytes"`
-	TimeoutSeconds float64  `json:"timeout_s"`
 }
 
 func newToolsList(std stdio) *cobra.Command {
@@ -38,21 +22,9 @@ func newToolsList(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		RunE: source.use(func(cmd *cobra.Command, _ []string, box *desk.Toolbox) error {
-			reg := box.Registry
-			set, err := reg.Select(nil, nil)
+			lines, err := box.Tools()
 			if err != nil {
 				return err
-			}
-			unavailable := set.Missing()
-			lines := []toolLine{}
-			for _, tool := range reg.Tools() {
-				reason, missing := unavailable[tool.Name]
-				lines = append(lines, toolLine{
-					Name: tool.Name, Toolset: tool.Toolset, Description: tool.Description,
-					Available: !missing, Reason: reason, Planned: tool.Planned(), RequiresEnv: append([]string{}, tool.RequiresEnv...),
-					MaxResultBytes: cmp.Or(tool.MaxResult, registry.DefaultMaxResult),
-					TimeoutSeconds: cmp.Or(tool.Timeout, registry.DefaultTimeout).Seconds(),
-				})
 			}
 			if asJSON {
 				return writeJSON(std.out, lines)
@@ -78,7 +50,7 @@ func newToolsList(std stdio) *cobra.Command {
 	return cmd
 }
 
-func firstSentence(line toolLine) string {
+func firstSentence(line desk.ToolLine) string {
 	if !line.Available {
 		return "unavailable: " + line.Reason
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run/desk"
-	"trajgen/registry"
 )
 
 // writeJSON writes one indented JSON document.
@@ -64,15 +63,9 @@ func newToolsetsList(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the toolsets", Args: cobra.NoArgs,
 		RunE: source.use(func(cmd *cobra.Command, _ []string, box *desk.Toolbox) error {
-			reg := box.Registry
-			all, err := reg.Select(nil, nil)
+			lines, err := box.Toolsets()
 			if err != nil {
 				return err
-			}
-			unavailable := all.Missing()
-			lines := []toolsetLine{}
-			for _, set := range reg.Toolsets() {
-				lines = append(lines, newToolsetLine(set, unavailable))
 			}
 			if asJSON {
 				return writeJSON(std.out, lines)
@@ -94,27 +87,6 @@ func newToolsetsList(std stdio) *cobra.Command {
 	source.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
-}
-
-// toolsetLine is a toolset in `toolsets list --json`.
-type toolsetLine struct {
-	registry.ToolsetInfo
-	Available      bool              `json:"available"` // with one of its tools at least
-	AvailableTools []string          `json:"available_tools"`
-	Unavailable    map[string]string `json:"unavailable_tools"` // and why
-}
-
-func newToolsetLine(set registry.ToolsetInfo, unavailable map[string]string) toolsetLine {
-	line := toolsetLine{ToolsetInfo: set, AvailableTools: []string{}, Unavailable: map[string]string{}}
-	for _, name := range set.Resolved {
-		if reason, ok := unavailable[name]; ok {
-			line.Unavailable[name] = reason
-		} else {
-			line.AvailableTools = append(line.AvailableTools, name)
-		}
-	}
-	line.Available = len(line.AvailableTools) > 0
-	return line
 }
 
 func newToolsetsResolve(std stdio) *cobra.Command {
