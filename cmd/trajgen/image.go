@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os/signal"
 	"strings"
 	"time"
 
@@ -37,13 +36,7 @@ func newImagePull(std stdio, dir *string) *cobra.Command {
 		Use: "pull REF...", Short: "Fetch images and unpack them", Args: cobra.MinimumNArgs(1),
 		Long: "Fetches images and unpacks them, unless they are there. Each one's digest is printed: with it, REF@DIGEST is the same image for good.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
-			defer stop()
-			err := pull(ctx, std, *dir, args)
-			if ctx.Err() != nil {
-				return withCode(exitInterrupted, err)
-			}
-			return err
+			return interrupted(cmd.Context(), func(ctx context.Context) error { return pull(ctx, std, *dir, args) })
 		},
 	}
 }

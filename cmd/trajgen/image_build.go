@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
-	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,17 +38,13 @@ sites where systems and languages have their packages (--build-network packages)
 			if err := o.ReadSecrets(o.secrets); err != nil {
 				return usage(err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
-			defer stop()
-			report := run.NewBuiltImages(std.out, std.err, o.json)
-			err := o.Build(ctx, strings.Join(args, ""), report.Add)
-			if err == nil {
-				err = cmp.Or(report.End(), withCode(exitErrors, report.Failure()))
-			}
-			if ctx.Err() != nil {
-				return withCode(exitInterrupted, err)
-			}
-			return err
+			return interrupted(cmd.Context(), func(ctx context.Context) error {
+				report := run.NewBuiltImages(std.out, std.err, o.json)
+				if err := o.Build(ctx, strings.Join(args, ""), report.Add); err != nil {
+					return err
+				}
+				return cmp.Or(report.End(), withCode(exitErrors, report.Failure()))
+			})
 		},
 	}
 	flags := cmd.Flags()

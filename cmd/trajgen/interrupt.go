@@ -39,6 +39,17 @@ func ending(ctx context.Context, said string, work func(context.Context) error) 
 	return err
 }
 
+// interrupted does the work of a command that signals cancel, and whose own error says what became of it.
+func interrupted(ctx context.Context, work func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, endings()...)
+	defer stop()
+	err := work(ctx)
+	if ctx.Err() != nil {
+		return withCode(exitInterrupted, err)
+	}
+	return err
+}
+
 // interruptible turns signals into the two ways to end a run: the first closes drain, so that no new episode is started and those in
 // play are finished; the second cancels the episodes in play. While paused, which may be nil, reports an outage, no episode would
 // finish, so the first signal cancels.

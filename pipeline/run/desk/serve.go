@@ -34,9 +34,11 @@ func FindTask(ctx context.Context, id, dataset, mapping string) (*episode.Task, 
 	return nil, fmt.Errorf("%s has no task %q (trajgen datasets show lists them)", dataset, id)
 }
 
-// Serve opens the desk of a session over MCP. A file of the folder out, if there is one, gets its calls, and another one the verdict
-// on the task.
-func (o Options) Serve(ctx context.Context, box *Toolbox, policy *tools.CommandPolicy, out string, number int) (*mcpserve.Desk, error) {
+// Serve opens the desk of a session over MCP. A file of the folder out, if there is one, gets its calls, and another one the
+// verdict on the task.
+func (o Options) Serve(
+	ctx context.Context, box *Toolbox, policy *tools.CommandPolicy, out string, number int,
+) (*mcpserve.Desk, error) {
 	d, err := o.Open(ctx, box, fmt.Sprintf("mcp-%d-%d", os.Getpid(), number), policy)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ type Layers struct {
 
 // NewLayers makes the bar in a terminal.
 func NewLayers(w io.Writer, width int) *Layers {
-	return &Layers{bar: NewBar(w, -1, max(10, min(30, width-70)), progressbar.OptionShowBytes(true)), done: map[string]images.Progress{}}
+	bar := NewBar(w, -1, max(10, min(30, width-70)), progressbar.OptionShowBytes(true))
+	return &Layers{bar: bar, done: map[string]images.Progress{}}
 }
 
 // Observe takes the store's progress on a layer.
