@@ -124,7 +124,7 @@ func TestMappingRefuses(t *testing.T) {
 		{"empty", "", []string{"want a YAML mapping with fields"}},
 		{"no fields", "keep: [a]", []string{"it has no fields"}},
 		{"everything at once", "field: {}\nkeep: 1\nfields:\n  promt: x\n  id: '{{.a'\n  setup: '{{frob .a}}'\n  prompt: {a: 1, a: 2}\n",
-			[]string{`line 1: unknown key "field" (have description, fields, keep, metadata)`, "line 2: ", `line 4: unknown field "promt" (have allow, channels, cwd, difficulty`,
+			[]string{`line 1: unknown key "field" (have description, fields, keep, metadata)`, "line 2: ", `line 4: unknown field "promt" (have allow, build, channels, cwd, difficulty`,
 				"line 5: id: text:1: unclosed action", `line 6: setup: text:1: function "frob" not defined`, `prompt: line 7: the key "a" is there twice`}},
 		{"YAML", "fields: {prompt: {{.a}}}", []string{"mapping m.yaml"}},
 		{"an anchor within itself", "fields: {prompt: x, files: &a {b: *a}}", []string{"anchor 'a' value contains itself"}},

@@ -61,7 +61,7 @@ func TestChoosingTasks(t *testing.T) {
 	refused := [][]string{
 		{"--dataset", dir, "say --split test or train"},
 		{"--dataset", all, "--where", "level > 5", "no task is left: where level > 5 took the last"},
-		{"--dataset", all, "--where", "levl > 5", "no row has levl (have cwd, difficulty"},
+		{"--dataset", all, "--where", "levl > 5", `no row has levl (did you mean "level"?) (have cwd, difficulty`},
 		{"--dataset", all, "--where", "level >", "--slice", "x", "slice is"},
 		{"--dataset", all, "--parts", "x=much", "is not a number"},
 	}
