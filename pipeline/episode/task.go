@@ -28,14 +28,7 @@ type Task struct {
 	World
 	Resources Resources `json:"resources,omitzero"`
 
-	// MCP names the MCP servers of the run that the task has, whatever is drawn; it has no others then.
-	MCP []string `json:"mcp,omitempty"`
-	// Servers are MCP servers that the task declares itself, by name, as the run file declares its own: a JSON object. A task that
-	// has any has those of MCP beside them, and no others.
-	Servers json.RawMessage `json:"mcp_servers,omitempty"`
-
-	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled; NoToolsets alone for none
-	Distribution string   `json:"distribution,omitempty"` // overrides the run's distribution
+	Tools
 
 	Verify []Check `json:"verify,omitempty"`
 	Gold   []Step  `json:"gold,omitempty"` // reference solution
@@ -56,6 +49,18 @@ type World struct {
 	Sites    []string        `json:"sites,omitempty"`    // web sites that come with trajgen, as SITE or SITE:SEED
 	Home     json.RawMessage `json:"home,omitempty"`     // what differs in the home that comes along: entity → state, area, attributes
 	Channels []string        `json:"channels,omitempty"` // where messages can be sent; without any, the usual ones
+}
+
+// Tools is what a task says of its agent's tools; what it does not say, the run does.
+type Tools struct {
+	// MCP names the MCP servers of the run that the task has, whatever is drawn; it has no others then.
+	MCP []string `json:"mcp,omitempty"`
+	// Servers are MCP servers that the task declares itself, by name, as the run file declares its own: a JSON object. A task that
+	// has any has those of MCP beside them, and no others.
+	Servers json.RawMessage `json:"mcp_servers,omitempty"`
+
+	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled; NoToolsets alone for none
+	Distribution string   `json:"distribution,omitempty"` // overrides the run's distribution
 }
 
 // Build says how an image is made: from a Dockerfile, and files that it copies. The player of the task makes it, and caches it by

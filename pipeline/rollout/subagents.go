@@ -165,8 +165,8 @@ const (
 // task does.
 func (s *subagents) task(from delegate.Task, role string) *episode.Task {
 	of, settings := s.attempt.task, s.attempt.Delegation.WithDefaults()
-	task := &episode.Task{ID: of.ID, Row: of.Row, System: leafPrompt, World: episode.World{Sites: of.Sites}, MCP: of.MCP, Servers: of.Servers,
-		Limits: episode.Limits{Turns: settings.Turns}}
+	task := &episode.Task{ID: of.ID, Row: of.Row, System: leafPrompt, World: episode.World{Sites: of.Sites},
+		Tools: episode.Tools{MCP: of.MCP, Servers: of.Servers}, Limits: episode.Limits{Turns: settings.Turns}}
 	if role == episode.RoleOrchestrator {
 		task.System += orchestratorPrompt
 	}
