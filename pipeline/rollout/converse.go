@@ -43,7 +43,7 @@ func (a *attempt) converse(ctx context.Context) error {
 		if a.ep.Stop != "" {
 			return nil
 		}
-		if goOn, err := a.judgeStep(ctx, asked); err != nil {
+		if goOn, err := a.judge.due(ctx, asked); err != nil {
 			return err
 		} else if !goOn {
 			break

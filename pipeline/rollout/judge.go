@@ -25,68 +25,74 @@ type sending interface {
 	Sent() (json.RawMessage, error)
 }
 
+// judge runs the checks of an attempt's task.
+type judge struct {
+	*attempt
+	verdicts map[int][]episode.Reward // of checks that were due before the end, by their number
+}
+
 // subject is what is judged.
-func (a *attempt) subject() reward.Subject {
+func (j *judge) subject() reward.Subject {
 	subject := reward.Subject{
-		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.Sandboxes.known().Isolation["processes"] == "own",
-		Earlier: a.progress.verdicts,
+		Answer: j.ep.Answer, Sandbox: j.sandbox.open, Apart: j.Sandboxes.known().Isolation["processes"] == "own",
+		Earlier: j.verdicts,
 	}
-	if sites, ok := registry.Service[stateful](a.kit.session); ok {
+	if sites, ok := registry.Service[stateful](j.kit.session); ok {
 		subject.State = sites.State
 	}
-	if home, ok := registry.Service[homely](a.kit.session); ok {
+	if home, ok := registry.Service[homely](j.kit.session); ok {
 		subject.Home = home.HomeState
 	}
-	if messages, ok := registry.Service[sending](a.kit.session); ok {
+	if messages, ok := registry.Service[sending](j.kit.session); ok {
 		subject.Outbox = messages.Sent
 	}
 	return subject
 }
 
-// judgeStep runs the checks that are due when the agent has answered the n-th message, and removes what they brought. It says
+// due runs the checks that are due when the agent has answered the n-th message, and removes what they brought. It says
 // whether the agent goes on. Processes that the agent left running end.
-func (a *attempt) judgeStep(ctx context.Context, n int) (goOn bool, err error) {
-	began := a.Now()
-	defer func() { a.ep.Phases.Verify += a.Now().Sub(began) }()
+func (j *judge) due(ctx context.Context, n int) (goOn bool, err error) {
+	began := j.Now()
+	defer func() { j.ep.Phases.Verify += j.Now().Sub(began) }()
 	goOn = true
-	for i, check := range a.task.Verify {
+	for i, check := range j.task.Verify {
 		if check.After != n {
 			continue
 		}
-		subject := a.subject()
+		subject := j.subject()
 		judged, err := reward.Judge(ctx, check, subject)
 		if err == nil {
 			err = reward.Clear(ctx, check, subject)
 		}
 		if err != nil {
-			return false, a.unjudged(ctx, err)
+			return false, unjudged(ctx, err)
 		}
-		if a.progress.verdicts == nil {
-			a.progress.verdicts = map[int][]episode.Reward{}
+		if j.verdicts == nil {
+			j.verdicts = map[int][]episode.Reward{}
 		}
-		a.progress.verdicts[i] = judged
+		j.verdicts[i] = judged
 		goOn = goOn && judged[0].Value >= check.AtLeast
 	}
 	return goOn, nil
 }
 
-// judge gives the episode its reward while the sandbox still stands. Without a verifier there is none.
-func (a *attempt) judge(ctx context.Context) error {
-	if len(a.task.Verify) == 0 {
+// verify gives the episode its reward while the sandbox still stands. Without a verifier there is none.
+func (j *judge) verify(ctx context.Context) error {
+	if len(j.task.Verify) == 0 {
 		return nil
 	}
-	began := a.Now()
-	rewards, mean, err := reward.Verify(ctx, a.task.Verify, a.subject())
-	a.ep.Phases.Verify += a.Now().Sub(began)
+	began := j.Now()
+	rewards, mean, err := reward.Verify(ctx, j.task.Verify, j.subject())
+	j.ep.Phases.Verify += j.Now().Sub(began)
 	if err != nil {
-		return a.unjudged(ctx, err)
+		return unjudged(ctx, err)
 	}
-	a.ep.Rewards, a.ep.Reward = rewards, &mean
+	j.ep.Rewards, j.ep.Reward = rewards, &mean
 	return nil
 }
 
 // unjudged says what an error of a verifier means for the episode.
-func (a *attempt) unjudged(ctx context.Context, err error) error {
+func unjudged(ctx context.Context, err error) error {
 	var broken *reward.Broken
 	var fault *faultError
 	switch {

@@ -54,7 +54,6 @@ type took struct {
 // progress is the record of one attempt: what there is of it is played again, and then what happens is added. Where no
 // record is kept nothing is ahead.
 type progress struct {
-	verdicts map[int][]episode.Reward // of checks that were due before the end, by their number
 	*attempt
 	carried time.Duration // that the attempt had taken before its runner died
 

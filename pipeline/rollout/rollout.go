@@ -124,7 +124,7 @@ func (a *attempt) play(ctx context.Context) error {
 		if err := a.converse(ctx); err != nil {
 			return err
 		}
-		return a.judge(ctx)
+		return a.judge.verify(ctx)
 	}()
 	if err = a.settle(ctx, err); err != nil {
 		return err
@@ -159,13 +159,14 @@ type attempt struct {
 	account  account
 	began    time.Time // in this process
 	progress progress
+	judge    judge
 	logger   *slog.Logger
 }
 
 // begin sets the episode up without touching anything outside it.
 func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 	a := &attempt{Player: p, task: task, ep: ep, logger: p.Logger}
-	a.kit.attempt, a.fits.attempt, a.account.attempt, a.progress.attempt = a, a, a, a
+	a.kit.attempt, a.fits.attempt, a.account.attempt, a.progress.attempt, a.judge.attempt = a, a, a, a, a
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
