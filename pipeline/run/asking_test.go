@@ -16,7 +16,7 @@ func TestBaseURLByDefault(t *testing.T) {
 		{File{Model: model.Settings{BaseURL: "http://a/v1"}}, "http://a/v1"},
 		{File{Model: model.Settings{Endpoints: []string{"http://b/v1", "http://c/v1"}}}, "http://b/v1"},
 	} {
-		if got := tt.give.baseURL(); got != tt.want {
+		if got := baseURL(tt.give.Model); got != tt.want {
 			t.Errorf("base URL of %q and %q = %s, want %s", tt.give.Model.BaseURL, tt.give.Model.Endpoints, got, tt.want)
 		}
 	}

@@ -30,14 +30,15 @@ const (
 	DrawSample = "sample"
 )
 
-// decideDraw fills in what the run file does not say: a run goes on as it began, and one of an older version drew for each sample.
-func (f *File) decideDraw() error {
-	if f.Tools.Draw != "" || !f.resumed {
-		f.Tools.Draw = cmp.Or(f.Tools.Draw, DrawTask)
+// decideDraw fills in what the run file does not say: a run that is resumed goes on as it began in its directory, and one of an
+// older version drew for each sample.
+func (t *Tools) decideDraw(resumed bool, dir string) error {
+	if t.Draw != "" || !resumed {
+		t.Draw = cmp.Or(t.Draw, DrawTask)
 		return nil
 	}
-	earlier, err := ReadManifest(f.OutDir())
-	f.Tools.Draw = cmp.Or(earlier.RunFile.Tools.Draw, DrawSample)
+	earlier, err := ReadManifest(dir)
+	t.Draw = cmp.Or(earlier.RunFile.Tools.Draw, DrawSample)
 	return err
 }
 

@@ -12,14 +12,15 @@ import (
 
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 )
 
 // baseURL is the model's base URL, or the first of its endpoints.
-func (f *File) baseURL() string {
-	if len(f.Model.Endpoints) > 0 {
-		return f.Model.Endpoints[0]
+func baseURL(m model.Settings) string {
+	if len(m.Endpoints) > 0 {
+		return m.Endpoints[0]
 	}
-	return cmp.Or(f.Model.BaseURL, DefaultBaseURL)
+	return cmp.Or(m.BaseURL, DefaultBaseURL)
 }
 
 // DefaultBaseURL is the base URL when the run file has none.

@@ -55,7 +55,7 @@ type opened struct {
 
 // Open opens a validated run file. w gets the warnings.
 func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Experiment, err error) {
-	if err := f.decideDraw(); err != nil {
+	if err := f.Tools.decideDraw(f.resumed, f.OutDir()); err != nil {
 		return nil, err
 	}
 	on := &opened{File: f, warnings: w, Logger: logger}

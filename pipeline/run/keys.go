@@ -54,15 +54,15 @@ func (f *File) Keys(reg *registry.Registry) []provider.Key {
 // modelKeys are the keys of endpoints that can be tried: that of the agent's model, with a key or without, and those of models
 // beside it.
 func (f *File) modelKeys() []provider.Key {
-	own := provider.Key{Toolset: "model", Service: f.baseURL(), Variable: f.Model.APIKeyEnv}
+	own := provider.Key{Toolset: "model", Service: baseURL(f.Model), Variable: f.Model.APIKeyEnv}
 	if own.Variable == "" && isOpenAI(own.Service) {
 		own.Variable = usualKey
 	}
-	own.Try = f.tryModel(own.Service, own.Variable, true)
+	own.Try = tryModel(own.Service, own.Variable, f.Model.Headers, f.Model.HeaderEnv)
 	all := []provider.Key{own}
 	add := func(base, variable string) {
-		if base = cmp.Or(base, f.baseURL()); variable != "" {
-			all = append(all, provider.Key{Toolset: "model", Service: base, Variable: variable, Try: f.tryModel(base, variable, false)})
+		if base = cmp.Or(base, baseURL(f.Model)); variable != "" {
+			all = append(all, provider.Key{Toolset: "model", Service: base, Variable: variable, Try: tryModel(base, variable, nil, nil)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Model.HeaderEnv)) {
@@ -85,18 +85,16 @@ func (f *File) modelKeys() []provider.Key {
 	return all
 }
 
-// tryModel asks an endpoint for its models, or OpenRouter, whose list is for all, for the key. The secrets of the agent's endpoint
-// are for it alone.
-func (f *File) tryModel(base, variable string, agents bool) provider.Try {
+// tryModel asks an endpoint for its models, or OpenRouter, whose list is for all, for the key. The headers are the
+// agent's endpoint's, whose secrets are for it alone.
+func tryModel(base, variable string, headers, headerEnv map[string]string) provider.Try {
 	return func(ctx context.Context, c provider.Config) (err error) {
 		r := provider.Request{Method: http.MethodGet, Path: "/models"}
 		if at, err := url.Parse(base); err == nil && at.Hostname() == "openrouter.ai" {
 			r.Path = "/key"
 		}
-		if agents {
-			if r.Header, _, err = secretHeaders(f.Model.Headers, f.Model.HeaderEnv); err != nil {
-				return err
-			}
+		if r.Header, _, err = secretHeaders(headers, headerEnv); err != nil {
+			return err
 		}
 		c.Name, c.BaseURL = "the model's endpoint", base
 		client := provider.NewClient(provider.ClientConfig{Config: c, Variable: variable, Auth: "Authorization:Bearer "})

@@ -54,7 +54,7 @@ func (m *models) openModel(context.Context) error {
 		fmt.Fprintln(m.warnings, warning)
 	}
 	if len(f.Model.Endpoints) == 0 {
-		cfg.BaseURL = f.baseURL()
+		cfg.BaseURL = baseURL(f.Model)
 	}
 	m.thread(&cfg, "")
 	m.pay(&cfg)
@@ -65,7 +65,7 @@ func (m *models) openModel(context.Context) error {
 		}
 	} else {
 		var err error
-		if cfg.APIKey, err = m.apiKey(f.Model.APIKeyEnv, f.baseURL()); err != nil {
+		if cfg.APIKey, err = m.apiKey(f.Model.APIKeyEnv, baseURL(f.Model)); err != nil {
 			return err
 		}
 		if cfg.Headers, cfg.Secrets, err = m.headers(); err != nil {

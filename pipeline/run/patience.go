@@ -30,10 +30,10 @@ func (m *models) openFallback(next model.Fallback, settings model.Config) (*mode
 	cfg := settings
 	cfg.Name, cfg.Endpoints, cfg.BaseURL = next.Model, nil, next.BaseURL
 	if next.BaseURL == "" {
-		cfg.BaseURL = f.baseURL()
+		cfg.BaseURL = baseURL(f.Model)
 	}
 	// An endpoint's keys and headers must not go to another one.
-	if cfg.BaseURL != f.baseURL() {
+	if cfg.BaseURL != baseURL(f.Model) {
 		cfg.Headers = nil
 	} else if next.APIKeyEnv == "" {
 		return m.openClient(cfg)

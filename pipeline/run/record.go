@@ -75,7 +75,7 @@ func (m *models) beginTape(run string) error {
 	}
 	about := record.Session{Window: m.clients[0].Window()}
 	if m.server == nil {
-		about.Bases = []string{m.File.baseURL()}
+		about.Bases = []string{baseURL(m.File.Model)}
 	}
 	return m.recorder.Tape.Begin(run, about)
 }

@@ -119,7 +119,8 @@ func (f *File) checkModels() error {
 	refuse(scripted && len(m.Fallbacks) > 0, "fallbacks are given together with policy, which always answers; leave one out")
 	for i, next := range m.Fallbacks {
 		refuse(next.Model == "", "fallback %d names no model", i+1)
-		refuse(next.Model == m.Name && (next.BaseURL == "" || next.BaseURL == f.baseURL()), "fallback %d is the run's own model %s", i+1, m.Name)
+		refuse(next.Model == m.Name && (next.BaseURL == "" || next.BaseURL == baseURL(f.Model)),
+			"fallback %d is the run's own model %s", i+1, m.Name)
 	}
 	refuse(scripted && f.User.Model != "" && f.User.BaseURL == "", "user: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
 	refuse(scripted && f.Context.SummaryModel != "" && f.Context.SummaryBaseURL == "", "summary_model needs summary_base_url when a policy plays: the embedded server knows the agent's part alone")

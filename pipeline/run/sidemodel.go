@@ -51,7 +51,7 @@ func (m *models) openUser(context.Context) (err error) {
 // openSide opens a side model with the settings of cfg, except name and endpoint.
 func (m *models) openSide(s sideModel, cfg model.Config) (_ *model.Client, err error) {
 	f := m.File
-	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, f.baseURL())
+	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, baseURL(f.Model))
 	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Play.Workers, m.processors, m.Logger
 	named := func(err error) error {
 		if err != nil {

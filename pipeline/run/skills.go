@@ -70,8 +70,7 @@ func (e *Experiment) skillsOf(task *episode.Task, ep *episode.Episode) rollout.S
 }
 
 // CallSkills are the skills of calls outside of a run: those of the run file, or else those that come along.
-func (f *File) CallSkills(g sandbox.Guarantees, set *registry.Toolset, warn func(string)) (tools.Skills, error) {
-	settings := f.Skills
+func CallSkills(settings skills.Settings, g sandbox.Guarantees, set *registry.Toolset, warn func(string)) (tools.Skills, error) {
 	if !settings.Given() {
 		settings.Dirs = []string{skills.BundledDir}
 	}

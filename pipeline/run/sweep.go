@@ -127,7 +127,7 @@ func (m *models) openSwept(cfg model.Config) error {
 			own.BaseURL, own.Endpoints, own.Headers = one.BaseURL, nil, m.File.Model.Headers
 			own.APIKey, err = m.apiKey(one.APIKeyEnv, one.BaseURL)
 		} else if one.APIKeyEnv != "" {
-			own.APIKey, err = m.apiKey(one.APIKeyEnv, m.File.baseURL())
+			own.APIKey, err = m.apiKey(one.APIKeyEnv, baseURL(m.File.Model))
 		}
 		if err != nil {
 			return fmt.Errorf("model %s: %w", one.Name, err)

@@ -66,7 +66,7 @@ func (o Options) Open(ctx context.Context, box *Toolbox, id string, policy *tool
 		if err != nil {
 			return nil, run.AsMistake(err)
 		}
-		skills, err := box.File.CallSkills(opened.Guarantees(), toolset, o.Warn)
+		skills, err := run.CallSkills(box.File.Skills, opened.Guarantees(), toolset, o.Warn)
 		if err != nil {
 			return nil, run.AsMistake(err)
 		}
