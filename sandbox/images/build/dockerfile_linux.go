@@ -22,21 +22,26 @@ const maxDockerfile = 1 << 20
 // work is the build of one Dockerfile. It belongs to one goroutine.
 type work struct {
 	*Builder
+	dockerfile
+	files *folder
+	ready map[int]*stage
+
+	layers, made int
+}
+
+// dockerfile is one that was read.
+type dockerfile struct {
 	source Source
-	name   string // of the Dockerfile, with its directory
-	files  *folder
+	name   string // with its directory
 	lex    *shell.Lex
 	global []string // "K=V": variables before the first stage, and the platform's
 	list   []instructions.Stage
-	ready  map[int]*stage
-
-	layers, made int
 }
 
 // read reads a Dockerfile.
 func (b *Builder) read(source Source) (*work, error) {
 	file := cmp.Or(source.Dockerfile, "Dockerfile")
-	w := &work{Builder: b, source: source, name: source.Dir + "/" + file, ready: map[int]*stage{}}
+	w := &work{Builder: b, dockerfile: dockerfile{source: source, name: source.Dir + "/" + file}, ready: map[int]*stage{}}
 	fail := func(err error) (*work, error) {
 		if w.files != nil {
 			w.files.close()
@@ -82,8 +87,8 @@ func (b *Builder) read(source Source) (*work, error) {
 }
 
 // given is the value of an ARG before any stage: that of the caller, or its default.
-func (w *work) given(arg instructions.KeyValuePairOptional) *string {
-	if value, ok := w.source.Args[arg.Key]; ok {
+func (d *dockerfile) given(arg instructions.KeyValuePairOptional) *string {
+	if value, ok := d.source.Args[arg.Key]; ok {
 		return &value
 	}
 	return arg.Value
@@ -118,28 +123,28 @@ func lookup(env []string, key string) (string, bool) {
 }
 
 // expander replaces variables in a word.
-func (w *work) expander(env []string) instructions.SingleWordExpander {
+func (d *dockerfile) expander(env []string) instructions.SingleWordExpander {
 	return func(word string) (string, error) {
-		expanded, _, err := w.lex.ProcessWord(word, shell.EnvsFromSlice(env))
+		expanded, _, err := d.lex.ProcessWord(word, shell.EnvsFromSlice(env))
 		return expanded, err
 	}
 }
 
 // target is the number of the stage that is wanted.
-func (w *work) target() (int, error) {
-	if w.source.Target == "" {
-		return len(w.list) - 1, nil
+func (d *dockerfile) target() (int, error) {
+	if d.source.Target == "" {
+		return len(d.list) - 1, nil
 	}
-	if i, ok := w.named(w.source.Target, len(w.list)); ok {
+	if i, ok := d.named(d.source.Target, len(d.list)); ok {
 		return i, nil
 	}
-	return 0, &Error{Reason: Parse, Err: fmt.Errorf("it has no stage %q", w.source.Target)}
+	return 0, &Error{Reason: Parse, Err: fmt.Errorf("it has no stage %q", d.source.Target)}
 }
 
 // named finds one of the first stages, by its name or number. The last of a name wins.
-func (w *work) named(name string, before int) (int, bool) {
+func (d *dockerfile) named(name string, before int) (int, bool) {
 	for i := before - 1; i >= 0; i-- {
-		if strings.EqualFold(w.list[i].Name, name) {
+		if strings.EqualFold(d.list[i].Name, name) {
 			return i, true
 		}
 	}
@@ -148,12 +153,12 @@ func (w *work) named(name string, before int) (int, bool) {
 }
 
 // fault completes an error, whose place is known.
-func (w *work) fault(err error) error {
+func (d *dockerfile) fault(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		e = &Error{Reason: Machine, Err: err}
 	}
-	e.Dockerfile = w.name
+	e.Dockerfile = d.name
 	return e
 }
 
