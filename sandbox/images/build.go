@@ -70,10 +70,11 @@ type Fill = func(ctx context.Context, add func(header *tar.Header, content io.Re
 // content. Layer returns the layer's name.
 func (b Builds) Layer(ctx context.Context, key string, fill Fill) (name string, made bool, err error) {
 	name = builtPrefix + key
-	p := part{name: name, unbounded: true, make: func(ctx context.Context, dir string, left *budget, _ func(done, total int64)) (layer, error) {
+	p := part{name: name, unbounded: true}
+	p.make = func(ctx context.Context, dir string, left *budget, _ func(done, total int64)) (layer, error) {
 		made = true
-		return b.store.disk.fill(ctx, dir, left, fill)
-	}}
+		return makeLayer(ctx, dir, b.store.disk.squash, left, fill)
+	}
 	if _, err := b.store.ensureAll(ctx, "", []part{p}); err != nil {
 		return "", made, err
 	}

@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// fill makes a layer's files in an empty directory.
-func (d *disk) fill(ctx context.Context, dir string, b *budget, fill Fill) (layer, error) {
+// makeLayer makes a layer's files in an empty directory.
+func makeLayer(ctx context.Context, dir string, squash bool, b *budget, fill Fill) (layer, error) {
 	allowed := &allowance{budget: b}
-	u, err := newUnpacker(dir, d.squash, allowed)
+	u, err := newUnpacker(dir, squash, allowed)
 	if err != nil {
 		return layer{}, err
 	}

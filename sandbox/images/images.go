@@ -274,7 +274,8 @@ func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
 // explain adds what to do about a full disk, and about a file that was taken for a name in a registry.
 func explain(dir, reference string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", dir, err)
+		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w",
+			dir, err)
 	}
 	if exists(reference) && !filepath.IsAbs(reference) && !strings.HasPrefix(reference, ".") {
 		return fmt.Errorf("%w (for the file of that name, write ./%s)", err, reference)

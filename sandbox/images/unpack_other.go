@@ -21,7 +21,7 @@ func (d *disk) cover([]string, []layer) (*part, error) { return nil, errNoLayers
 
 func unpack(io.Reader, string, bool, *allowance) (layer, error) { return layer{}, errNoLayers }
 
-func (d *disk) fill(context.Context, string, *budget, Fill) (layer, error) {
+func makeLayer(context.Context, string, bool, *budget, Fill) (layer, error) {
 	return layer{}, errNoLayers
 }
 
