@@ -20,8 +20,8 @@ import (
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"npm:@scope/name@1.2.3-rc.1+b": "npm:@scope/name@1.2.3-rc.1+b", "pypi:My_Server.x@1!2.0": "pypi:my-server-x@1!2.0",
-		"npm:name": "no package", "npm:@scope/name": "no package", "npm:name@latest": "no package", "npm:name@^1.2": "no package",
-		"gem:name@1": "no package", "name@1.2.3": "no package", "npm:@1.2.3": "no package",
+		"npm:name": "not a package", "npm:@scope/name": "not a package", "npm:name@latest": "not a package", "npm:name@^1.2": "not a package",
+		"gem:name@1": "not a package", "name@1.2.3": "not a package", "npm:@1.2.3": "not a package",
 	} {
 		p, err := osv.Parse(text)
 		if got := p.String() + fmt.Sprint(err); !strings.Contains(got, want) {
