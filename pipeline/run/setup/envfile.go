@@ -58,6 +58,15 @@ func scan(file string) (all []value) {
 	return all
 }
 
+// values are those of a file, by name. The last of a name counts.
+func values(file string) map[string]string {
+	all := map[string]string{}
+	for _, v := range scan(file) {
+		all[v.name] = v.text
+	}
+	return all
+}
+
 // quote writes a value as scan, and a shell, read it.
 func quote(text string) string {
 	switch {
@@ -122,10 +131,7 @@ func Load(path string, must bool) (names []string, warning string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("read keys: %w", err)
 	}
-	values := map[string]string{}
-	for _, v := range scan(text) {
-		values[v.name] = v.text
-	}
+	values := values(text)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if _, given := os.LookupEnv(name); !given {
 			if err := os.Setenv(name, values[name]); err != nil {
@@ -158,5 +164,10 @@ func save(path string, set map[string]string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return disk.WriteFile(disk.Private{}, path, disk.Bytes([]byte(change(text, set))))
+	changed, want := change(text, set), values(text)
+	maps.Copy(want, set)
+	if !maps.Equal(values(changed), want) {
+		return fmt.Errorf("%s has a quote that is not closed, so no value can follow it: close it", path)
+	}
+	return disk.WriteFile(disk.Private{}, path, disk.Bytes([]byte(changed)))
 }
