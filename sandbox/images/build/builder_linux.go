@@ -130,6 +130,9 @@ func (b *Builder) limited(ctx context.Context, source Source) (Image, error) {
 		return Image{}, err
 	}
 	b.opts.Logger.Info("image built", "dir", source.Dir, "image", image.Reference, "layers", image.Layers, "made", image.Made, "took", took)
+	if image.Made == 0 { // and the store has not grown: to look at all its layers would be in vain
+		return image, nil
+	}
 	return image, b.store.Bound(ctx, b.opts.MaxBytes)
 }
 
