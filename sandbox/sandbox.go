@@ -203,7 +203,7 @@ type Spec struct {
 	// ReadOnly is a folder that commands cannot change, where Guarantees.FixedFolder says so. Snapshots do not include it: a fork
 	// has the one of its own Spec.
 	ReadOnly *Folder
-	// Bare leaves an image as it is, for commands that make another image of it: there are no directories that it lacks, and
+	// Bare leaves an image as it is, for commands that make another image of it: nothing adds directories that it lacks, and
 	// Layout.Tests is its own. Only the native backend has it.
 	Bare bool
 }

@@ -218,7 +218,7 @@ func (c *skillChange) remove() (any, error) {
 		return nil, err
 	}
 	dir, err := c.view.Dir(c.was, func() (sandbox.Sandbox, error) { return box, nil })
-	if err == nil && c.view.Own(c.was) { // the run's stays where it lies, and is no longer offered
+	if err == nil && c.view.Own(c.was) { // the run's stays where it lies; episodes are not offered it any more
 		err = box.Files().Remove(c.ctx, dir)
 	}
 	if err != nil {

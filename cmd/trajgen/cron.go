@@ -122,7 +122,7 @@ func newCronList(std stdio, open opens) *cobra.Command {
 		return append([]cron.Job{}, t.Jobs...), nil
 	}, func(w io.Writer, jobs []cron.Job) error {
 		if len(jobs) == 0 {
-			fmt.Fprintln(std.err, "there are no jobs: trajgen cron add NAME --schedule WHEN -- COMMAND adds one")
+			fmt.Fprintln(std.err, "no jobs yet: trajgen cron add NAME --schedule WHEN -- COMMAND adds one")
 		}
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, j := range jobs {

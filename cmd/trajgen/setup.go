@@ -113,7 +113,7 @@ func (o *setupOptions) ask(ctx context.Context, std stdio) error {
 	case len(o.Set)+len(o.With)+len(o.draft.Parts) > 0 || o.FromEnv || o.Try || o.json:
 		return usage(errors.New("only --env-file, --file and --force go without --non-interactive"))
 	case !isFile || !term.IsTerminal(int(in.Fd())) || !isTerminal:
-		return usage(errors.New("there is no terminal to ask at: say --non-interactive (trajgen setup --help shows how)"))
+		return usage(errors.New("setup cannot ask without a terminal: say --non-interactive (trajgen setup --help shows how)"))
 	}
 	err := o.draft.Ask(ctx, setup.NewTerminal(in, std.out), o.Force)
 	if errors.Is(err, setup.ErrGivenUp) {

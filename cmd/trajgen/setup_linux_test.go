@@ -207,7 +207,7 @@ func TestSetupGivenUp(t *testing.T) {
 		}
 	}
 	got := trajgen(t, "setup")
-	if got.code != exitUsage || !strings.Contains(got.errOut, "there is no terminal to ask at: say --non-interactive") {
+	if got.code != exitUsage || !strings.Contains(got.errOut, "setup cannot ask without a terminal: say --non-interactive") {
 		t.Errorf("exit code %d, %s", got.code, got.errOut)
 	}
 }
@@ -215,7 +215,7 @@ func TestSetupGivenUp(t *testing.T) {
 // TestNothingListed says what to type where there is nothing.
 func TestNothingListed(t *testing.T) {
 	for want, args := range map[string][]string{
-		"there are no jobs: trajgen cron add":             {"cron", "list", "--store", filepath.Join(t.TempDir(), "cron")},
+		"no jobs yet: trajgen cron add":                   {"cron", "list", "--store", filepath.Join(t.TempDir(), "cron")},
 		"no skill is installed: trajgen skills install S": {"skills", "list", "--hub", filepath.Join(t.TempDir(), "hub")},
 	} {
 		if got := here(t, args...); got.code != 0 || got.out != "" || !strings.Contains(got.errOut, want) {

@@ -127,7 +127,7 @@ func (t *task) compose(name, agent string) (e environment) {
 	}
 	s, ok := whole.Services[agent]
 	if !ok {
-		t.wrongf("%s: there is no service %s: %s", name, agent, advice)
+		t.wrongf("%s lacks the service %s: %s", name, agent, advice)
 	}
 	for _, key := range sortedNames(s.Rest) {
 		if !slices.Contains(idle, key) {

@@ -325,7 +325,7 @@ func TestRefuses(t *testing.T) {
 		{"files of a step", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "steps/a/instruction.md": "x", "steps/a/workdir/f": "x"},
 			[]string{"steps/a/workdir: ", "instruction.md: a task with steps"}},
 		{"services", compose("volumes: {v: {}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y}\n"), []string{"volumes: a task here is one machine", "service db:", "services.main.ports:"}},
-		{"no service", compose("services: {}\n"), []string{"there is no service main", "names no image"}},
+		{"no service", compose("services: {}\n"), []string{"lacks the service main", "names no image"}},
 		{"its variables", compose("services: {main: {image: '${IMAGE}'}}\n"), []string{"has variables of who runs it"}},
 		{"no YAML", compose("services: [\n"), []string{"docker-compose.yaml: "}},
 	}

@@ -19,7 +19,7 @@ import (
 	"trajgen/registry"
 )
 
-// Draft is what setup writes. Without parts there is no run file, and without keys no file of keys.
+// Draft is what setup writes. Without parts it writes no run file, and without keys no file of keys.
 type Draft struct {
 	EnvFile, RunFile string
 	Loaded           []string          // variables that EnvFile has set in this process

@@ -84,7 +84,7 @@ func change(file string, set map[string]string) string {
 	for _, v := range slices.Backward(scan(file)) {
 		if text, ok := set[v.name]; ok {
 			text = quote(text)
-			if strings.HasPrefix(file[v.to:], "#") { // there was no value before the comment
+			if strings.HasPrefix(file[v.to:], "#") { // the value was empty
 				text += " "
 			}
 			file = file[:v.from] + text + file[v.to:]

@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// errNoBuilds is why there are no builders on this system.
+// errNoBuilds says why this system cannot build.
 var errNoBuilds = errors.New("images are built on Linux alone")
 
 // Builder builds images, on Linux.

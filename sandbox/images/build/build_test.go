@@ -389,7 +389,7 @@ func TestBuildErrors(t *testing.T) {
 		{"command fails", "FROM base\n\nRUN echo some words; exit 7\n", build.Command, 3, "exit status 7\nsome words"},
 		{"command is missing", "FROM base\nRUN [\"/no/such\"]\n", build.Command, 2, "no such file"},
 		{"file is missing", "FROM base\nCOPY nothing /\n", build.Copy, 2, "nothing is not there"},
-		{"user is missing", "FROM base\nUSER who\nRUN true\n", build.Copy, 3, `no user "who"`},
+		{"user is missing", "FROM base\nUSER who\nRUN true\n", build.Copy, 3, `lacks the user "who"`},
 		{"image is missing", "FROM dir:/no/such\n", build.FromImage, 1, "/no/such"},
 		{"words", "FROM base\nRUNN true\n", build.Parse, 0, "unknown instruction: RUNN"},
 		{"no stage", "# nothing\n", build.Parse, 0, ""},

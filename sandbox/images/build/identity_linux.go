@@ -58,7 +58,7 @@ func identify(view *images.View, text string) (identity, error) {
 		}
 	}
 	if !found {
-		return who, &Error{Reason: Copy, Err: fmt.Errorf("there is no user %q in the image's /etc/passwd", name)}
+		return who, &Error{Reason: Copy, Err: fmt.Errorf("the image's /etc/passwd lacks the user %q", name)}
 	}
 	groups, err := lines(view, "/etc/group")
 	if err != nil {
@@ -84,7 +84,7 @@ func identify(view *images.View, text string) (identity, error) {
 		}
 	}
 	if !known {
-		return who, &Error{Reason: Copy, Err: fmt.Errorf("there is no group %q in the image's /etc/group", group)}
+		return who, &Error{Reason: Copy, Err: fmt.Errorf("the image's /etc/group lacks the group %q", group)}
 	}
 	return who, nil
 }
