@@ -39,6 +39,7 @@ var taskFields = keys[episode.Task]{
 	"toolsets":       field(asToolsets, func(t *episode.Task) *[]string { return &t.Toolsets }),
 	"distribution":   field(asPlain, func(t *episode.Task) *string { return &t.Distribution }),
 	"verify":         readVerify,
+	"verifier":       verifierOf(func(t *episode.Task) **episode.Verifier { return &t.Verifier }),
 	"gold":           readGold,
 	"gold_subagents": readSubagents,
 	"limits":         object(limitKeys, func(t *episode.Task) *episode.Limits { return &t.Limits }),

@@ -32,6 +32,7 @@ var checkKeys = withRewardKeys(keys[episode.Check]{
 	"at_least": field(asNumber, func(c *episode.Check) *float64 { return &c.AtLeast }),
 	"weight":   field(asPositive, func(c *episode.Check) *float64 { return &c.Weight }),
 	"timeout":  field(asDuration, func(c *episode.Check) *time.Duration { return &c.Timeout }),
+	"verifier": verifierOf(func(c *episode.Check) **episode.Verifier { return &c.Verifier }),
 
 	"site_state": readState,
 })

@@ -30,8 +30,9 @@ type Task struct {
 
 	Tools
 
-	Verify []Check `json:"verify,omitempty"`
-	Gold   []Step  `json:"gold,omitempty"` // reference solution
+	Verify   []Check   `json:"verify,omitempty"`
+	Verifier *Verifier `json:"verifier,omitempty"` // of checks that name none; nil is the run's
+	Gold     []Step    `json:"gold,omitempty"`     // reference solution
 	// Subagents are reference solutions of those to whom Gold delegates, by their goals.
 	Subagents map[string][]Step `json:"gold_subagents,omitempty"`
 	Limits    Limits            `json:"limits,omitzero"`
@@ -93,8 +94,10 @@ type Check struct {
 	Reward  string            `json:"reward,omitempty"`
 	Env     map[string]string `json:"env,omitempty"` // of a command, in addition to the sandbox's
 	Timeout time.Duration     `json:"timeout,omitempty"`
-	Exact   *string           `json:"exact,omitempty"`
-	Number  *float64          `json:"number,omitempty"`
+	// Verifier says where the command runs; nil is the task's.
+	Verifier *Verifier `json:"verifier,omitempty"`
+	Exact    *string   `json:"exact,omitempty"`
+	Number   *float64  `json:"number,omitempty"`
 	// Tolerance of Number, absolute; 0 compares exactly up to float rounding (1e-9 relative).
 	Tolerance float64 `json:"tolerance,omitempty"`
 	Regex     string  `json:"regex,omitempty"` // RE2, searched in the final answer

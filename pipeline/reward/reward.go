@@ -25,6 +25,8 @@ type Subject struct {
 	Answer string // the agent's last message
 	// Sandbox returns the episode's sandbox, and opens it if no tool did. Only checks that need it call this.
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
+	// Own opens sandboxes for commands alone; nil has them run in the episode's.
+	Own *Own
 	// Apart says that the sandbox has its own processes and shared memory: only processes of the episode can send a signal to a
 	// verifier, and all files in /dev/shm belong to the episode.
 	Apart bool
@@ -34,6 +36,8 @@ type Subject struct {
 	Home, Outbox func() (json.RawMessage, error)
 	// Earlier are results of Judge, by the number of the check.
 	Earlier map[int][]episode.Reward
+
+	seal *seal // of what the agent left; nil until the first check begins
 }
 
 // Broken means that a verifier could not reach a verdict: the episode has no reward, which is not the same as zero.
@@ -72,7 +76,7 @@ type Value interface {
 }
 
 var kinds = map[string]kind{
-	"command": {verify: verifyCommand, keys: []string{"command", "env", "reward", "tests", "timeout"},
+	"command": {verify: verifyCommand, keys: []string{"command", "env", "reward", "tests", "timeout", "verifier"},
 		given: func(check episode.Check) bool {
 			return check.Command != "" && len(check.Tests) == 0 && check.Reward != "file"
 		}},
@@ -124,7 +128,7 @@ func Judge(ctx context.Context, check episode.Check, subject Subject) ([]episode
 		return nil, &Broken{Class: "spec", Message: err.Error()}
 	}
 	name := cmp.Or(check.Name, kind)
-	judged, err := kinds[kind].verify(ctx, check, subject)
+	judged, err := subject.judge(ctx, check, kinds[kind].verify)
 	if err != nil {
 		return nil, fmt.Errorf("check (%s): %w", name, err)
 	}
@@ -144,6 +148,8 @@ func Judge(ctx context.Context, check episode.Check, subject Subject) ([]episode
 func Verify(ctx context.Context, checks []episode.Check, subject Subject) ([]episode.Reward, float64, error) {
 	var total, weights float64
 	rewards := make([]episode.Reward, 0, len(checks))
+	subject.seal = &seal{}
+	defer subject.seal.close()
 	for i, check := range checks {
 		judged := subject.Earlier[i]
 		if judged == nil {
@@ -165,7 +171,7 @@ func Verify(ctx context.Context, checks []episode.Check, subject Subject) ([]epi
 
 // Clear removes what a check brought into the sandbox, for an agent that goes on.
 func Clear(ctx context.Context, check episode.Check, subject Subject) error {
-	if check.Command == "" {
+	if check.Command == "" || subject.Own.apart(check) {
 		return nil
 	}
 	sb, err := subject.Sandbox(ctx)

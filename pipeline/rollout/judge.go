@@ -35,7 +35,7 @@ type judge struct {
 func (j *judge) subject() reward.Subject {
 	subject := reward.Subject{
 		Answer: j.ep.Answer, Sandbox: j.sandbox.open, Apart: j.Sandboxes.known().Isolation["processes"] == "own",
-		Earlier: j.verdicts,
+		Earlier: j.verdicts, Own: j.Sandboxes.Own(j.task, j.sandbox.spec(), j.sandbox.end),
 	}
 	if sites, ok := registry.Service[stateful](j.kit.session); ok {
 		subject.State = sites.State
@@ -100,6 +100,8 @@ func unjudged(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case errors.As(err, &fault): // the sandbox could not be opened
 		return err
+	case errors.Is(err, reward.ErrOpen):
+		return faulty(episode.SandboxError, "verifier", err)
 	case errors.As(err, &broken):
 		return faulty(episode.VerifierError, broken.Class, err)
 	case errors.Is(err, sandbox.ErrGone):

@@ -24,8 +24,10 @@ type Sandboxes struct {
 	Spec    sandbox.Spec // image, network and limits for tasks that name none
 	Samples int          // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
 	// Build makes the image of a task that has a Dockerfile, unless it is there, and returns a reference that Backend knows.
-	Build   func(ctx context.Context, from *episode.Build) (reference string, err error)
-	Furnish bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
+	Build func(ctx context.Context, from *episode.Build) (reference string, err error)
+	// Verifier says where commands of checks run that say nothing of it, nor their task; nil is the zero value.
+	Verifier *episode.Verifier
+	Furnish  bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
 
 	prepared prepared
 	// Guarantees are asked for once: thousands of episodes would each hold an answer of their own.
@@ -232,14 +234,19 @@ func (b *lazySandbox) close() {
 	if b.sb == nil {
 		return
 	}
-	if traffic, ok := b.sb.(sandbox.Traffic); ok {
-		b.ep.Sandbox.Connections = connections(traffic)
-	}
 	began := b.now()
-	if err := b.sb.Close(); err != nil {
+	b.end(b.sb)
+	b.ep.Phases.Close = b.now().Sub(began)
+}
+
+// end closes a sandbox of the episode, and keeps what it reached. One sandbox of an episode is closed at a time.
+func (b *lazySandbox) end(sb sandbox.Sandbox) {
+	if traffic, ok := sb.(sandbox.Traffic); ok {
+		b.ep.Sandbox.Connections = append(b.ep.Sandbox.Connections, connections(traffic)...)
+	}
+	if err := sb.Close(); err != nil {
 		b.logger.Warn("sandbox did not close", "id", b.ep.ID, "error", err)
 	}
-	b.ep.Phases.Close = b.now().Sub(began)
 }
 
 // connections are what the row keeps of what was reached.

@@ -208,7 +208,9 @@ func (t *tasks) suits(task *episode.Task) error {
 		if check.Reward == "file" {
 			problems = append(problems, t.hasRoot())
 		}
+		problems = append(problems, t.hasVerifier(check.Verifier))
 	}
+	problems = append(problems, t.hasVerifier(task.Verifier))
 	if !t.File.Model.Vision && slices.ContainsFunc(task.Prompt, func(m episode.Message) bool { return len(m.Images()) > 0 }) {
 		problems = append(problems, errors.New("prompt: it has images, and the model is not said to take any (model: {vision: true}, or --vision)"))
 	}
@@ -243,6 +245,21 @@ func (t *tasks) suits(task *episode.Task) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// hasVerifier says why a verifier cannot have the sandbox that it wants.
+func (t *tasks) hasVerifier(v *episode.Verifier) error {
+	if v == nil || t.opening() != nil { // what another check reports
+		return nil
+	}
+	problems := []error{sandbox.CheckAllow(v.Allow), t.offers(v.Network, v.Image, v.Allow...)}
+	if g := t.Backend.Guarantees(); v.Sandbox == episode.VerifierFork && !g.Snapshots {
+		problems = append(problems, lacking(fmt.Errorf("the %s sandbox cannot fork: leave sandbox out, or choose one that can, such as native or docker, with --sandbox", g.Backend), g))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("verifier: %w", err)
+	}
+	return nil
 }
 
 // hasWorkdir says why a task cannot have its working directory.

@@ -10,6 +10,7 @@ import (
 
 	"trajgen/outputs/media"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/reward"
 	"trajgen/pipeline/rollout"
 	"trajgen/pipeline/run"
 	"trajgen/registry"
@@ -22,6 +23,7 @@ type Desk struct {
 	Session *registry.Session
 	Sandbox sandbox.Sandbox
 	Images  *media.Store // nil where they are not shown
+	own     *reward.Own  // for the checks of a task
 	closers []func() error
 }
 
@@ -72,10 +74,9 @@ func (o Options) Open(ctx context.Context, box *Toolbox, id string, policy *tool
 		}
 		own, folder = []any{skills}, skills.Folder()
 	}
-	if d.Sandbox, err = o.openSandbox(ctx, box, id, folder); err != nil {
+	if err := d.openSandbox(ctx, o, box, id, folder); err != nil {
 		return nil, err
 	}
-	d.closers = append(d.closers, d.Sandbox.Close)
 	var guard *registry.Guardrails
 	if box.File.Tools.Guardrails != rollout.GuardOff {
 		guard = registry.NewGuardrails()
@@ -115,14 +116,14 @@ func (d *Desk) Close() error {
 }
 
 // openSandbox opens a sandbox with the workspace in it, like those of the run file when there is one.
-func (o Options) openSandbox(ctx context.Context, box *Toolbox, id string, readOnly *sandbox.Folder) (sandbox.Sandbox, error) {
+func (d *Desk) openSandbox(ctx context.Context, o Options, box *Toolbox, id string, readOnly *sandbox.Folder) error {
 	folder, err := readWorkspace(o.Workspace)
 	if err != nil {
-		return nil, run.AsMistake(err)
+		return run.AsMistake(err)
 	}
 	backend, err := box.Backend()
 	if err != nil {
-		return nil, run.AsMistake(err)
+		return run.AsMistake(err)
 	}
 	spec := sandbox.Spec{}
 	if box.declared {
@@ -134,23 +135,24 @@ func (o Options) openSandbox(ctx context.Context, box *Toolbox, id string, readO
 	spec.ID, spec.ReadOnly, spec.Image = id, readOnly, cmp.Or(o.Image, spec.Image)
 	if o.Task != nil {
 		spec = rollout.SpecOf(o.Task, spec)
+		boxes := &rollout.Sandboxes{Backend: backend, Spec: spec}
+		d.own = boxes.Own(o.Task, spec, func(sb sandbox.Sandbox) { _ = sb.Close() })
 	}
 	if spec.Image != "" || box.declared || o.Task != nil {
 		if err := backend.Offers(spec.Network, spec.Image); err != nil {
-			return nil, run.AsMistake(err)
+			return run.AsMistake(err)
 		}
 	}
 	sb, err := backend.Open(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("open sandbox: %w", err)
+		return fmt.Errorf("open sandbox: %w", err)
 	}
+	d.Sandbox, d.closers = sb, append(d.closers, sb.Close)
 	if err := folder.put(ctx, sb); err != nil {
-		return nil, errors.Join(fmt.Errorf("copy %s into the sandbox: %w", o.Workspace, err), sb.Close())
+		return fmt.Errorf("copy %s into the sandbox: %w", o.Workspace, err)
 	}
 	if o.Task != nil {
-		if err := rollout.Furnish(ctx, o.Task, sb); err != nil {
-			return nil, errors.Join(err, sb.Close())
-		}
+		return rollout.Furnish(ctx, o.Task, sb)
 	}
-	return sb, nil
+	return nil
 }

@@ -51,7 +51,7 @@ func (d *Desk) judge(task *episode.Task, apart bool) judged {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime) // that of the session has ended
 	defer cancel()
-	subject := reward.Subject{Sandbox: func(context.Context) (sandbox.Sandbox, error) { return d.Sandbox, nil }, Apart: apart}
+	subject := reward.Subject{Sandbox: func(context.Context) (sandbox.Sandbox, error) { return d.Sandbox, nil }, Apart: apart, Own: d.own}
 	if sites, ok := registry.Service[interface {
 		State(ctx context.Context, site string) (json.RawMessage, error)
 	}](d.Session); ok {
