@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"os"
 
+	_ "trajgen/pipeline/reward/suspects" // registers itself, as do those that follow
 	"trajgen/sandbox"
-	_ "trajgen/sandbox/local" // what an agent serves on another machine, as does the next
+	_ "trajgen/sandbox/local" // what an agent serves on another machine, too, as does the next
 	_ "trajgen/sandbox/native"
-	_ "trajgen/sandbox/relay" // registers itself
-	_ "trajgen/tools/page"    // likewise
+	_ "trajgen/sandbox/relay"
+	_ "trajgen/tools/page"
 	_ "trajgen/tools/search"
 )
 

@@ -12,12 +12,16 @@ import (
 
 // Own says how commands get sandboxes of their own.
 type Own struct {
-	Spec    sandbox.Spec      // of the episode's sandbox
-	Forks   bool              // the backend can fork it
-	Default *episode.Verifier // for checks that say nothing; nil is the zero value
+	Spec    func() sandbox.Spec // of the episode's sandbox, once that is open
+	Task    *episode.Task       // whose it is
+	Forks   bool                // the backend can fork it
+	Fixed   bool                // commands cannot change what belongs to the system, in the default image
+	Default *episode.Verifier   // for checks that say nothing; nil is the zero value
 	// Open opens a sandbox. Close ends it, and does not fail: what cannot be closed is the sweeper's.
 	Open  func(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error)
 	Close func(sb sandbox.Sandbox)
+	// Before returns what look finds in a sandbox as the agent's was before the agent came. It need not look anew each time.
+	Before func(ctx context.Context, look func(context.Context, sandbox.Sandbox) (Suspects, error)) (Suspects, error)
 }
 
 // ErrOpen means that a verifier got no sandbox of its own: this is the machine's fault, never the agent's.
@@ -62,7 +66,7 @@ func (s Subject) open(ctx context.Context, check episode.Check) (sandbox.Sandbox
 		return nil, err
 	}
 	v := s.Own.of(check)
-	spec := s.Own.Spec
+	spec := s.Own.Spec()
 	spec.ID += "-verifier"
 	if v.Network != "" {
 		spec.Network, spec.Allow = sandbox.Network(v.Network), v.Allow
@@ -74,6 +78,11 @@ func (s Subject) open(ctx context.Context, check episode.Check) (sandbox.Sandbox
 	var sb sandbox.Sandbox
 	if spec.From, err = s.seal.of(ctx, agents); err == nil {
 		sb, err = s.Own.Open(ctx, spec)
+	}
+	if err == nil {
+		if err = s.Own.cleanse(ctx, sb, v.Trust); err != nil {
+			s.Own.Close(sb)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOpen, err)

@@ -35,7 +35,7 @@ type judge struct {
 func (j *judge) subject() reward.Subject {
 	subject := reward.Subject{
 		Answer: j.ep.Answer, Sandbox: j.sandbox.open, Apart: j.Sandboxes.known().Isolation["processes"] == "own",
-		Earlier: j.verdicts, Own: j.Sandboxes.Own(j.task, j.sandbox.spec(), j.sandbox.end),
+		Earlier: j.verdicts, Own: j.Sandboxes.Own(j.task, j.sandbox.spec, j.sandbox.end),
 	}
 	if sites, ok := registry.Service[stateful](j.kit.session); ok {
 		subject.State = sites.State

@@ -30,6 +30,7 @@ type Sandboxes struct {
 	Furnish  bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
 
 	prepared prepared
+	before   befores
 	// Guarantees are asked for once: thousands of episodes would each hold an answer of their own.
 	once       sync.Once
 	guarantees sandbox.Guarantees

@@ -136,7 +136,7 @@ func (d *Desk) openSandbox(ctx context.Context, o Options, box *Toolbox, id stri
 	if o.Task != nil {
 		spec = rollout.SpecOf(o.Task, spec)
 		boxes := &rollout.Sandboxes{Backend: backend, Spec: spec}
-		d.own = boxes.Own(o.Task, spec, func(sb sandbox.Sandbox) { _ = sb.Close() })
+		d.own = boxes.Own(o.Task, func() sandbox.Spec { return spec }, func(sb sandbox.Sandbox) { _ = sb.Close() })
 	}
 	if spec.Image != "" || box.declared || o.Task != nil {
 		if err := backend.Offers(spec.Network, spec.Image); err != nil {
