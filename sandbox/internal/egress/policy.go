@@ -190,4 +190,6 @@ func (p Policy) address(addr netip.Addr, port uint16, direct bool) string {
 	return ""
 }
 
-func (r Rule) holds(addr netip.Addr) bool { return r.prefix.IsValid() && r.prefix.Contains(addr) }
+func (r Rule) holds(addr netip.Addr) bool {
+	return r.prefix.IsValid() && r.prefix.Contains(addr.Unmap())
+}

@@ -90,7 +90,7 @@ func TestPolicyAddress(t *testing.T) {
 		want   string
 	}{
 		{allow, "1.1.1.7", 443, true, ""}, {allow, "1.1.1.7", 25, true, "not in the allow list"}, {allow, "1.1.2.7", 443, true, "not in the allow list"},
-		{allow, "1.1.2.7", 443, false, ""}, {allow, "10.1.2.3", 8080, true, ""}, {allow, "10.1.2.3", 8080, false, ""}, {allow, "10.1.2.3", 80, false, "private"},
+		{allow, "1.1.2.7", 443, false, ""}, {allow, "10.1.2.3", 8080, true, ""}, {allow, "::ffff:10.1.2.3", 8080, false, ""}, {allow, "10.1.2.3", 8080, false, ""}, {allow, "10.1.2.3", 80, false, "private"},
 		// All addresses are not private ones that somebody meant.
 		{allow, "8.8.8.8", 22, true, ""}, {allow, "10.9.9.9", 22, true, "private"}, {allow, "169.254.169.254", 22, true, "metadata"}, {allow, "::1", 22, true, "loopback"},
 		{full, "8.8.8.8", 25, true, ""}, {full, "2606:4700::1111", 443, true, ""}, {full, "64:ff9b::808:808", 443, true, ""},
