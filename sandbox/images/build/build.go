@@ -69,7 +69,9 @@ const (
 	FromImage   = "base image"  // an image cannot be had
 	Copy        = "files"       // what is copied is not there
 	Command     = "command"     // a command of a RUN failed
+	Network     = "network"     // the same, and what it wanted to reach was refused or did not answer; or a URL that is not allowed
 	Download    = "download"    // a URL of an ADD
+	Platform    = "platform"    // it is for machines of another kind
 	Machine     = "machine"     // the sandbox or the store failed
 )
 
@@ -87,7 +89,10 @@ type Error struct {
 func (e *Error) Error() string {
 	text := e.Dockerfile
 	if e.Line > 0 {
-		text = fmt.Sprintf("%s:%d: %s", text, e.Line, shorten(e.Instruction))
+		text = fmt.Sprintf("%s:%d", text, e.Line)
+	}
+	if e.Instruction != "" {
+		text += ": " + shorten(e.Instruction)
 	}
 	text += ": " + e.Err.Error()
 	if output := strings.TrimSpace(e.Output); output != "" {

@@ -391,15 +391,15 @@ func TestBuildErrors(t *testing.T) {
 		{"file is missing", "FROM base\nCOPY nothing /\n", build.Copy, 2, "nothing is not there"},
 		{"user is missing", "FROM base\nUSER who\nRUN true\n", build.Copy, 3, `lacks the user "who"`},
 		{"image is missing", "FROM dir:/no/such\n", build.FromImage, 1, "/no/such"},
-		{"words", "FROM base\nRUNN true\n", build.Parse, 0, "unknown instruction: RUNN"},
-		{"no stage", "# nothing\n", build.Parse, 0, ""},
+		{"words", "FROM base\nRUNN true\n", build.Parse, 2, "unknown instruction: RUNN"},
+		{"no stage", "# nothing\n", build.Parse, 1, ""},
 		{"git", "FROM base\nADD https://example.org/x.git /x\n", build.Unsupported, 2, "git repository"},
 		{"ssh", "FROM base\nRUN --mount=type=ssh true\n", build.Unsupported, 2, "type=ssh"},
 		{"insecure", "FROM base\nRUN --security=insecure true\n", build.Unsupported, 2, "security"},
-		{"platform", "FROM --platform=linux/s390x base\n", build.Unsupported, 1, "linux/s390x"},
+		{"platform", "FROM --platform=linux/s390x base\n", build.Platform, 1, "linux/s390x"},
 		{"parents", "FROM base\nCOPY --parents a /\n", build.Unsupported, 2, "--parents"},
 		{"secret", "FROM base\nRUN --mount=type=secret,id=x,required=true true\n", build.Copy, 2, "secret x is required"},
-		{"address", "FROM base\nADD http://127.0.0.1:1/file /\n", build.Download, 2, "may not be reached"},
+		{"address", "FROM base\nADD http://127.0.0.1:1/file /\n", build.Network, 2, "may not be reached"},
 		{"directory over a file", "FROM base\nRUN mkdir /d && touch /d/sub\nCOPY d /d\n", build.Copy, 3, "something else in the image"},
 	}
 	for _, tt := range tests {
@@ -407,6 +407,19 @@ func TestBuildErrors(t *testing.T) {
 		e, ok := errors.AsType[*build.Error](err)
 		if !ok || e.Reason != tt.reason || e.Line != tt.line || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v (%+v), want the reason %q, line %d and %q", tt.name, err, e, tt.reason, tt.line, tt.want)
+		}
+	}
+}
+
+func TestRefusedConnections(t *testing.T) {
+	p := newPlace(t, t.TempDir(), func(o *build.Options) {
+		o.Network, o.Allow = sandbox.NetworkAllowlist, []string{"allowed.example"}
+	})
+	for _, text := range []string{"RUN bash -c ': > /dev/tcp/refused.example/80'", "ADD http://refused.example/file /"} {
+		_, err := p.builder.Build(t.Context(), source(t, "FROM base\n"+text+"\n", nil))
+		e, ok := errors.AsType[*build.Error](err)
+		if !ok || e.Reason != build.Network || !strings.Contains(err.Error(), "refused.example") || !strings.Contains(err.Error(), "build_allow") {
+			t.Errorf("%s: %v (%+v), want the reason %q, the host and what allows it", text, err, e, build.Network)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (b *Builder) read(source Source) (*work, error) {
 		}
 		e := &Error{Dockerfile: w.name, Reason: Parse, Err: err}
 		if at, ok := errors.AsType[*parser.LocationError](err); ok && len(at.Locations) > 0 && len(at.Locations[0]) > 0 {
-			e.Err = fmt.Errorf("line %d: %w", at.Locations[0][0].Start.Line, err)
+			e.Line = at.Locations[0][0].Start.Line
 		}
 		return nil, e
 	}

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -53,7 +54,10 @@ func (w *work) add(ctx context.Context, s *stage, c *instructions.AddCommand) er
 			return refuse("a git repository as source is not known here: RUN git clone, in an image that has git")
 		case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
 			d, err := w.fetch(ctx, source, c.Checksum)
-			if err != nil {
+			switch {
+			case errors.Is(err, errRefused):
+				return &Error{Reason: Network, Err: err}
+			case err != nil:
 				return &Error{Reason: Download, Err: err}
 			}
 			fetched = append(fetched, d)
@@ -115,6 +119,12 @@ func (w *work) fetch(ctx context.Context, text, checksum string) (d download, er
 	return d, err
 }
 
+// errRefused means that commands of the build may not reach something.
+var errRefused = errors.New("may not be reached")
+
+// allowHint says what lets commands reach more.
+const allowHint = "; sandbox.build_allow or --build-allow NAME adds what may be reached"
+
 // dial connects to what commands of the build may reach.
 func (w *work) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	rules, err := egress.Parse(w.opts.Allow)
@@ -122,8 +132,25 @@ func (w *work) dial(ctx context.Context, network, address string) (net.Conn, err
 		return nil, err
 	}
 	policy := egress.Policy{Full: w.opts.Network == sandbox.NetworkFull, Allow: rules}
-	host, _, err := net.SplitHostPort(address)
+	host, text, err := net.SplitHostPort(address)
 	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	check := func(at netip.Addr) error {
+		refused := policy.Check(host, at, uint16(port))
+		if own, err := addresses.Own(at, w.opts.Now()); refused == "" && at.IsValid() && (err != nil || own) {
+			refused = "it is this machine"
+		}
+		if refused != "" {
+			return fmt.Errorf("%s %w: %s%s", host, errRefused, refused, allowHint)
+		}
+		return nil
+	}
+	if err := check(netip.Addr{}); err != nil {
 		return nil, err
 	}
 	dialer := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
@@ -131,14 +158,7 @@ func (w *work) dial(ctx context.Context, network, address string) (net.Conn, err
 		if err != nil {
 			return err
 		}
-		refused := policy.Check(host, at.Addr(), at.Port())
-		if own, err := addresses.Own(at.Addr(), w.opts.Now()); refused == "" && (err != nil || own) {
-			refused = "it is this machine"
-		}
-		if refused != "" {
-			return fmt.Errorf("%s may not be reached: %s", host, refused)
-		}
-		return nil
+		return check(at.Addr())
 	}}
 	return dialer.DialContext(ctx, network, address)
 }

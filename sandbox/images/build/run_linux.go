@@ -140,7 +140,7 @@ func (w *work) execute(ctx context.Context, r *command, add adder) (err error) {
 		return err
 	}
 	if err := r.start(ctx, sb); err != nil {
-		return err
+		return unreached(err, sb)
 	}
 	if err := sb.KillAll(ctx); err != nil {
 		return &Error{Reason: Machine, Err: err}
@@ -176,6 +176,28 @@ func (r *command) start(ctx context.Context, sb sandbox.Sandbox) error {
 		return nil
 	}
 	return &Error{Reason: Command, Output: output, Err: err}
+}
+
+// unreached completes the error of a command with what it could not reach.
+func unreached(err error, sb sandbox.Sandbox) error {
+	const most = 5
+	var all []string
+	hint := ""
+	if traffic, ok := sb.(sandbox.Traffic); ok {
+		for _, c := range traffic.Connections() {
+			if c.Refused != "" {
+				hint = allowHint
+			}
+			text := fmt.Sprintf("%s (%s)", c.Host, cmp.Or(c.Refused, c.Failed))
+			if c.Host != "" && c.Refused+c.Failed != "" && !slices.Contains(all, text) && len(all) < most {
+				all = append(all, text)
+			}
+		}
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Reason == Command && len(all) > 0 {
+		e.Reason, e.Err = Network, fmt.Errorf("%w; it could not reach %s%s", e.Err, strings.Join(all, ", "), hint)
+	}
+	return err
 }
 
 // changes adds what the sandbox's commands changed, without what the sandbox itself, or a mount, put there.

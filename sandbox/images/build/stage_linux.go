@@ -104,7 +104,7 @@ func (w *work) from(ctx context.Context, def instructions.Stage, number int) (*s
 		return nil, err
 	}
 	if own := "linux/" + runtime.GOARCH; platform != "" && platform != own && platform != "linux" {
-		return nil, refuse("--platform=%s: this machine is %s", platform, own)
+		return nil, &Error{Reason: Platform, Err: fmt.Errorf("--platform=%s: this machine is %s", platform, own)}
 	}
 	name, err := w.expander(w.global)(def.BaseName)
 	if err != nil {

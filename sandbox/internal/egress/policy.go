@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -163,11 +164,12 @@ func (p Policy) name(name string, port uint16) string {
 }
 
 // Check returns why a program of the runner may not connect to an address, for a name or an address that a sandbox was given, or "".
+// Without an address it judges the name, which is not looked up then: whoever asks for it would learn of it.
 func (p Policy) Check(host string, addr netip.Addr, port uint16) string {
-	if _, err := netip.ParseAddr(host); err == nil {
-		return p.address(addr, port, true)
+	if at, err := netip.ParseAddr(host); err == nil {
+		return p.address(cmp.Or(addr, at), port, true)
 	}
-	if refused := p.name(strings.ToLower(host), port); refused != "" {
+	if refused := p.name(strings.ToLower(host), port); refused != "" || !addr.IsValid() {
 		return refused
 	}
 	return p.address(addr, port, false)
