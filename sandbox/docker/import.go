@@ -1,17 +1,17 @@
 package docker
 
 import (
-	"cmp"
+	"archive/tar"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"strings"
+	"runtime"
 
 	"github.com/containerd/errdefs"
-	"github.com/moby/moby/client"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"trajgen/sandbox"
 )
@@ -22,27 +22,68 @@ func (b *backend) Import(ctx context.Context, reference string, use sandbox.Imag
 	if !errdefs.IsNotFound(err) {
 		return err
 	}
-	settings, err := changes(use)
-	if err != nil {
+	if err := b.load(ctx, reference, use, files); err != nil {
 		return fmt.Errorf("give the engine the image %s: %w", reference, err)
+	}
+	return nil
+}
+
+// load sends an archive of the image. The engine wants to know the size and the hash of the files before they come, so they are
+// read twice.
+func (b *backend) load(ctx context.Context, reference string, use sandbox.Image, files func(io.Writer) error) error {
+	if theirs := goarch(b.engine.info.Architecture); theirs != runtime.GOARCH {
+		return fmt.Errorf("the engine's machine is %s, and the image is for %s", theirs, runtime.GOARCH)
+	}
+	sum, size := sha256.New(), counter(0)
+	if err := files(io.MultiWriter(sum, &size)); err != nil {
+		return err
+	}
+	config, err := json.Marshal(v1.ConfigFile{
+		Architecture: runtime.GOARCH, OS: "linux", Config: v1.Config{Env: use.Env, WorkingDir: use.Workdir, User: use.User},
+		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{{Algorithm: "sha256", Hex: fmt.Sprintf("%x", sum.Sum(nil))}}},
+	})
+	if err != nil {
+		return err
+	}
+	const layer = "layer.tar"
+	named := fmt.Sprintf("%x.json", sha256.Sum256(config))
+	manifest, err := json.Marshal([]map[string]any{{"Config": named, "RepoTags": []string{reference}, "Layers": []string{layer}}})
+	if err != nil {
+		return err
 	}
 	read, write := io.Pipe()
 	wrote := make(chan error, 1)
 	go func() {
-		err := files(write)
+		w := tar.NewWriter(write)
+		enter(w, &tar.Header{Name: "manifest.json", Mode: 0o644}, manifest)
+		enter(w, &tar.Header{Name: named, Mode: 0o644}, config)
+		err := w.WriteHeader(&tar.Header{Name: layer, Mode: 0o644, Size: int64(size)}) // which fails if those have
+		if err == nil {
+			err = files(w)
+		}
+		if err == nil {
+			err = w.Close()
+		}
 		_ = write.CloseWithError(err)
 		wrote <- err
 	}()
-	response, err := b.engine.ImageImport(ctx, client.ImageImportSource{Source: read, SourceName: "-"}, reference, client.ImageImportOptions{Changes: settings})
+	response, err := b.engine.ImageLoad(ctx, read)
 	if err == nil {
 		err = errors.Join(said(response), response.Close())
 	}
 	_ = read.CloseWithError(io.ErrClosedPipe) // the engine may have given up before the end
-	err = cmp.Or(err, <-wrote)
-	if err != nil {
-		return fmt.Errorf("give the engine the image %s: %w", reference, err)
+	if failed := <-wrote; err == nil {
+		err = failed
 	}
-	return nil
+	return err
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 // said is the error in what the engine answers, one message after another.
@@ -59,25 +100,4 @@ func said(answer io.Reader) error {
 			return errors.New(message.Error)
 		}
 	}
-}
-
-// changes are the instructions that give an image its settings.
-func changes(use sandbox.Image) (all []string, err error) {
-	// The engine expands variables, and reads a line as a Dockerfile's.
-	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`)
-	for _, kv := range use.Env {
-		if key, value, ok := strings.Cut(kv, "="); ok {
-			if strings.Contains(value, "\n") {
-				return nil, fmt.Errorf("its variable %s has several lines, which the engine does not take", key)
-			}
-			all = append(all, fmt.Sprintf(`ENV %s="%s"`, key, quoted.Replace(value)))
-		}
-	}
-	if path.IsAbs(use.Workdir) {
-		all = append(all, "WORKDIR "+quoted.Replace(use.Workdir))
-	}
-	if use.User != "" {
-		all = append(all, "USER "+use.User)
-	}
-	return all, nil
 }
