@@ -6,10 +6,11 @@
 //	layers/NAME/        a layer, as a lower directory of an overlay file system; complete if it is there
 //	layers/NAME.json    what is known of it
 //	images/DIGEST.json  an image: its layers, uppermost first, and how it wants to be used
+//	caches/KEY          the layers of a directory that commands of builds keep, lowest first
 //	users/              a file for each store that is open, locked while it lives: what must not be removed
 //	tmp/                what is being made or removed; locked while a process does so
-//	locks/              a file for each layer that is being made
-//	lock                guards images, users and the names in layers and tmp; held for moments
+//	locks/              a file for each layer that is being made, and each cache that is being changed
+//	lock                guards images, caches, users and the names in layers and tmp; held for moments
 //
 // Several processes may use a store at once. A process that dies leaves its work in tmp, and the next Open removes it.
 //
@@ -136,7 +137,7 @@ func Open(opts Options) (*Store, error) {
 }
 
 func (s *Store) open() error {
-	for _, sub := range []string{"", "layers", "images", "users", "tmp", "locks"} {
+	for _, sub := range []string{"", "layers", "images", "caches", "users", "tmp", "locks"} {
 		if err := os.MkdirAll(filepath.Join(s.disk.dir, sub), 0o700); err != nil {
 			return err
 		}

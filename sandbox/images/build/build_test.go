@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // programs are those of the base image, taken from this machine.
-var programs = []string{"sh", "bash", "cat", "ls", "mkdir", "ln", "cp", "mv", "rm", "chmod", "chown", "id", "env", "stat", "find", "sort", "touch", "mkfifo", "tar", "sleep", "readlink"}
+var programs = []string{"sh", "bash", "cat", "ls", "mkdir", "ln", "cp", "mv", "rm", "chmod", "chown", "id", "env", "stat", "find", "sort", "touch", "mkfifo", "tar", "sleep", "readlink", "tr"}
 
 // base is a tarball of a small system.
 var base = sync.OnceValues(func() (string, error) {

@@ -159,6 +159,16 @@ RUN test ! -e /src && test ! -e /m && echo gone > /gone
 RUN --mount=type=cache,target=/var/cache/x --mount=type=tmpfs,target=/scratch echo c > /var/cache/x/file && echo t > /scratch/file && echo ok > /ok
 RUN test ! -e /scratch && test ! -e /var/cache/x/file && echo gone > /gone
 `},
+	{name: "caches are kept", text: `FROM base
+RUN --mount=type=cache,target=/c,mode=750 echo 1 > /c/one && mkdir /c/d && echo 2 > /c/d/two && ln -s one /c/link
+RUN --mount=type=cache,target=/c echo 3 > /c/d/three && rm /c/d/two && echo more >> /c/one
+RUN --mount=type=cache,target=/c,readonly echo lost > /c/lost || true
+RUN --mount=type=cache,target=/c,sharing=locked --mount=type=cache,target=/c/d/inner touch /c/d/inner/x && find /c -printf '%P %m\n' | sort > /found && cat /c/link > /got
+RUN --mount=type=cache,target=/c,id=other --mount=type=cache,target=/d find /c /d > /empty
+RUN --mount=type=cache,target=/c rm -r /c/d && mkdir /c/d && touch /c/d/new
+RUN --mount=type=cache,target=/c find /c/d | sort > /replaced; rm -rf /c
+RUN --mount=type=cache,target=/c test -d /c && test ! -e /c/lost && echo there > /there
+`},
 	{name: "secrets", text: `FROM base
 RUN --mount=type=secret,id=token cat /run/secrets/token > /tmp/length; echo "$(cat /tmp/length | tr a-z x 2>/dev/null || true)"; rm /tmp/length
 RUN --mount=type=secret,id=token,target=/root/key --mount=type=secret,id=token,env=TOKEN test "$(cat /root/key)" = "$TOKEN" && echo same > /same

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
@@ -15,7 +16,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// mount is what a RUN finds at a place while it runs. A layer above those of the stage holds it, and no layer keeps what becomes of it.
+// mount is what a RUN finds at a place while it runs. A layer above those of the stage holds it, and no layer of the image keeps
+// what becomes of it.
 type mount struct {
 	Type   instructions.MountType
 	Target string
@@ -23,6 +25,8 @@ type mount struct {
 	Secret string // its id
 	Env    string // the variable that holds the secret; "" is a file
 	Mode   fs.FileMode
+
+	cache *cache // of a cache that commands may change
 }
 
 // mount prepares one of the mounts of a RUN.
@@ -41,6 +45,9 @@ func (w *work) mount(ctx context.Context, r *command, number int, m *instruction
 	}
 	if target == "" || is.Target == "/" {
 		return &Error{Reason: Parse, Err: fmt.Errorf("--mount=type=%s: it has no target, or the root", m.Type)}
+	}
+	if slices.ContainsFunc(r.Mounts, func(other mount) bool { return other.Target == is.Target }) {
+		return &Error{Reason: Parse, Err: fmt.Errorf("two mounts at %s", is.Target)}
 	}
 	from, origin := tree(nil), ""
 	if m.Type == instructions.MountTypeBind || m.From != "" {
@@ -90,6 +97,9 @@ func (w *work) mount(ctx context.Context, r *command, number int, m *instruction
 	err := w.layer(ctx, s, what, func(_ context.Context, add adder) error { return whole(from, source, is.Target, add) })
 	w.layers, w.made = layers, made
 	is.Layer = s.key
+	if m.Type == instructions.MountTypeCache && !m.ReadOnly {
+		is.cache = newCache(m, is.Target)
+	}
 	r.Mounts, r.layers = append(r.Mounts, is), append(r.layers, s.layers...)
 	return err
 }
@@ -116,7 +126,7 @@ func whole(from tree, source, target string, add adder) error {
 			if err := add(&entry, nil); err != nil || !root {
 				return err
 			}
-			return add(&tar.Header{Typeflag: tar.TypeReg, Name: entry.Name + "/.wh..wh..opq"}, nil)
+			return add(&tar.Header{Typeflag: tar.TypeReg, Name: entry.Name + "/" + opaque}, nil)
 		case tar.TypeReg:
 			file, err := open()
 			if err != nil {

@@ -26,6 +26,9 @@ const scratch = "/.trajgen-build"
 // runTime bounds one command.
 const runTime = time.Hour
 
+// opaque is the entry of a layer that hides what lower layers have in its directory.
+const opaque = ".wh..wh..opq"
+
 // usualPath is the PATH of images that name none.
 const usualPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -119,6 +122,11 @@ func (w *work) execute(ctx context.Context, r *command, add adder) (err error) {
 	if err != nil {
 		return &Error{Reason: Machine, Err: fmt.Errorf("open the sandbox for commands: %w", err)}
 	}
+	release, err := w.openCaches(ctx, r)
+	defer func() { err = errors.Join(err, release()) }()
+	if err != nil {
+		return err
+	}
 	image, err := w.store.Stack(ctx, r.layers)
 	if err != nil {
 		return err
@@ -145,7 +153,15 @@ func (w *work) execute(ctx context.Context, r *command, add adder) (err error) {
 	if err := sb.KillAll(ctx); err != nil {
 		return &Error{Reason: Machine, Err: err}
 	}
-	return r.changes(ctx, sb, add)
+	changed, err := changes(ctx, sb)
+	if err != nil {
+		return &Error{Reason: Machine, Err: err}
+	}
+	defer changed.Close()
+	if err := changed.Layer(ctx, r.filter(add).take); err != nil {
+		return err
+	}
+	return w.keep(ctx, r, changed)
 }
 
 // start runs the command to its end.
@@ -200,31 +216,59 @@ func unreached(err error, sb sandbox.Sandbox) error {
 	return err
 }
 
-// changes adds what the sandbox's commands changed, without what the sandbox itself, or a mount, put there.
-func (r *command) changes(ctx context.Context, sb sandbox.Sandbox, add adder) error {
+// changes seals what the sandbox's commands changed.
+func changes(ctx context.Context, sb sandbox.Sandbox) (sandbox.Layered, error) {
+	unknown := errors.New("this kind of sandbox does not say what commands changed")
 	forkable, ok := sb.(sandbox.Snapshotter)
 	if !ok {
-		return &Error{Reason: Machine, Err: errors.New("this kind of sandbox does not say what commands changed")}
+		return nil, unknown
 	}
 	snapshot, err := forkable.Snapshot(ctx)
 	if err != nil {
-		return &Error{Reason: Machine, Err: err}
+		return nil, err
 	}
-	defer snapshot.Close()
 	layered, ok := snapshot.(sandbox.Layered)
 	if !ok {
-		return &Error{Reason: Machine, Err: errors.New("this kind of sandbox does not say what commands changed")}
+		return nil, errors.Join(unknown, snapshot.Close())
 	}
-	hidden := []string{"/dev", "/proc", "/.trajgen", scratch, "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
-	stubs := map[string]bool{"/etc": true}
+	return layered, nil
+}
+
+// filter leaves out what the sandbox itself, or a mount, put there.
+func (r *command) filter(add adder) *filter {
+	f := &filter{
+		hidden: []string{"/dev", "/proc", "/.trajgen", scratch, "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"},
+		stubs:  map[string]bool{"/etc": true}, add: add,
+	}
 	for _, m := range r.Mounts {
-		hidden = append(hidden, m.Target)
+		f.hidden = append(f.hidden, m.Target)
 		for dir := path.Dir(m.Target); dir != "/"; dir = path.Dir(dir) {
-			stubs[dir] = true
+			f.stubs[dir] = true
 		}
 	}
-	f := &filter{hidden: hidden, stubs: stubs, add: add}
-	return layered.Layer(ctx, f.take)
+	return f
+}
+
+// shown is the name that an entry of a layer is about: also that of a file which it removes.
+func shown(entry string) string {
+	dir, base := path.Split(path.Clean("/" + entry))
+	if base == opaque {
+		return path.Clean(dir)
+	}
+	return path.Join(dir, strings.TrimPrefix(base, ".wh."))
+}
+
+// below reports whether a name is that of a directory, or of something in it.
+func below(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// mountOf is the target of the innermost mount that an entry belongs to; "" for none.
+func (r *command) mountOf(entry string) (target string) {
+	for _, m := range r.Mounts {
+		if below(shown(entry), m.Target) && len(m.Target) > len(target) {
+			target = m.Target
+		}
+	}
+	return target
 }
 
 // filter leaves out what is not the command's doing: hidden names, and directories that exist for their sake alone.
@@ -237,12 +281,8 @@ type filter struct {
 
 func (f *filter) take(h *tar.Header, content io.Reader) error {
 	name := path.Clean("/" + h.Name)
-	shown, _ := strings.CutPrefix(path.Base(name), ".wh.")
-	shown = path.Join(path.Dir(name), shown)
-	for _, hidden := range f.hidden {
-		if shown == hidden || strings.HasPrefix(shown, hidden+"/") {
-			return nil
-		}
+	if slices.ContainsFunc(f.hidden, func(hidden string) bool { return below(shown(name), hidden) }) {
+		return nil
 	}
 	// Only the way to this entry stays.
 	f.waiting = slices.DeleteFunc(f.waiting, func(w *tar.Header) bool { return !strings.HasPrefix(name, path.Clean("/"+w.Name)+"/") })
