@@ -397,7 +397,7 @@ func TestBuildErrors(t *testing.T) {
 		{"ssh", "FROM base\nRUN --mount=type=ssh true\n", build.Unsupported, 2, "type=ssh"},
 		{"insecure", "FROM base\nRUN --security=insecure true\n", build.Unsupported, 2, "security"},
 		{"platform", "FROM --platform=linux/s390x base\n", build.Platform, 1, "linux/s390x"},
-		{"parents", "FROM base\nCOPY --parents a /\n", build.Unsupported, 2, "--parents"},
+		{"mode", "FROM base\nCOPY --chmod=u+q d /\n", build.Parse, 2, "--chmod"},
 		{"secret", "FROM base\nRUN --mount=type=secret,id=x,required=true true\n", build.Copy, 2, "secret x is required"},
 		{"address", "FROM base\nADD http://127.0.0.1:1/file /\n", build.Network, 2, "may not be reached"},
 		{"directory over a file", "FROM base\nRUN mkdir /d && touch /d/sub\nCOPY d /d\n", build.Copy, 3, "something else in the image"},

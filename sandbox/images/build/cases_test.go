@@ -135,6 +135,20 @@ COPY --exclude=*.md --exclude=sub/skip . /some
 COPY . /all
 `, files: map[string]string{".dockerignore": "secret\n**/*.log\n!keep.log\nDockerfile\n.dockerignore\n", "a.md": "m", "a.txt": "t", "secret/key": "k", "x.log": "l",
 		"keep.log": "k", "sub/y.log": "l", "sub/skip": "s", "sub/z": "z"}},
+	{name: "parents", text: `FROM base AS made
+RUN mkdir -p /a/b && echo made > /a/b/file && ln -s a /l
+FROM base
+COPY --parents one/two/x.txt one/*/y.txt one/two/deep /to
+COPY --parents --chown=app ./one/./two /pivot/
+COPY --parents --from=made /a/b /whole
+COPY --parents --from=made /l/./b/file /part
+`, files: map[string]string{"one/two/x.txt": "x", "one/two/y.txt": "y", "one/three/y.txt": "3", "one/two/deep/z": "z"}},
+	{name: "modes in letters", text: `FROM base
+COPY --chmod=u+x,go-r a.txt /a
+COPY --chmod=u=rwX,go=rX dir /dir
+COPY --chmod=4755 a.txt /s
+COPY --chmod=g=u,o= dir/run.sh /r
+`, files: map[string]string{"a.txt": "a", "dir/b": "b", "dir/run.sh": "#!/bin/sh\n", "dir/sub/c": "c"}},
 	{name: "copy through links", text: `FROM base
 RUN mkdir -p /real/dir && ln -s /real /link && ln -s real/dir /rel && touch /real/file && ln -s /real/file /flink
 COPY a.txt /link/

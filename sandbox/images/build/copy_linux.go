@@ -2,19 +2,21 @@ package build
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/moby/patternmatcher"
+	mode "github.com/tonistiigi/dchapes-mode"
 
 	"trajgen/sandbox/images"
 )
@@ -23,22 +25,22 @@ import (
 type copying struct {
 	from    tree
 	view    *images.View // of the stage that is copied to
-	names   []string     // in from
+	names   []copied
 	texts   []instructions.SourceContent
 	fetched []download
 	to      string // absolute, with its links resolved
 	into    bool   // to is a directory
 	owner   *[2]int
-	mode    *int64
+	mode    *mode.Set
 	exclude *patternmatcher.PatternMatcher
 	unpack  bool // tarballs become what is in them
 }
 
+// copied is what is copied: its name in the tree, and with --parents what becomes of the name below the destination.
+type copied struct{ Name, Below string }
+
 // copy carries out COPY.
 func (w *work) copy(ctx context.Context, s *stage, number int, c *instructions.CopyCommand) error {
-	if c.Parents {
-		return refuse("--parents is not known here")
-	}
 	from, origin := tree(w.files), ""
 	if c.From != "" {
 		name, err := w.expander(w.global)(c.From)
@@ -55,7 +57,7 @@ func (w *work) copy(ctx context.Context, s *stage, number int, c *instructions.C
 		}
 		from, origin = view, other.key
 	}
-	return w.place(ctx, s, from, origin, c.SourcesAndDest, copyFlags{c.Chown, c.Chmod, c.Link, c.ExcludePatterns}, nil, false)
+	return w.place(ctx, s, from, origin, c.SourcesAndDest, copyFlags{c.Chown, c.Chmod, c.Link, c.Parents, c.ExcludePatterns}, nil, false)
 }
 
 // other is a stage or an image that files come from.
@@ -69,6 +71,7 @@ func (w *work) other(ctx context.Context, name string, number int) (*stage, erro
 type copyFlags struct {
 	chown, chmod string
 	link         bool
+	parents      bool
 	exclude      []string
 }
 
@@ -83,17 +86,12 @@ func (w *work) place(ctx context.Context, s *stage, from tree, origin string, wh
 		return err
 	}
 	for _, source := range what.SourcePaths {
-		found, err := from.Glob(source)
-		if err != nil {
-			return &Error{Reason: Copy, Err: fmt.Errorf("%s: %w", source, err)}
+		if err := c.find(source, flags.parents); err != nil {
+			return &Error{Reason: Copy, Err: err}
 		}
-		if len(found) == 0 {
-			return &Error{Reason: Copy, Err: fmt.Errorf("%s is not there, or .dockerignore leaves it out", source)}
-		}
-		c.names = append(c.names, found...)
 	}
 	dest := s.absolute(what.DestPath)
-	c.into = strings.HasSuffix(what.DestPath, "/") || slices.Contains([]string{".", ".."}, path.Base(what.DestPath)) ||
+	c.into = flags.parents || strings.HasSuffix(what.DestPath, "/") || slices.Contains([]string{".", ".."}, path.Base(what.DestPath)) ||
 		len(c.names)+len(c.texts)+len(c.fetched) > 1
 	c.to = dest
 	if !flags.link {
@@ -104,7 +102,7 @@ func (w *work) place(ctx context.Context, s *stage, from tree, origin string, wh
 		c.to, c.into = to, c.into || info != nil && info.IsDir()
 	}
 	if origin == "" {
-		if origin, err = digest(from, c.names); err != nil {
+		if origin, err = c.digest(); err != nil {
 			return &Error{Reason: Copy, Err: err}
 		}
 	}
@@ -112,7 +110,7 @@ func (w *work) place(ctx context.Context, s *stage, from tree, origin string, wh
 	for _, d := range fetched {
 		urls = append(urls, d.name+" "+d.digest)
 	}
-	key := []any{"copy", origin, c.names, c.texts, urls, c.to, c.into, c.owner, c.mode, flags.exclude, unpack}
+	key := []any{"copy", origin, c.names, c.texts, urls, c.to, c.into, c.owner, flags.chmod, flags.exclude, unpack}
 	return w.layer(ctx, s, key, c.fill)
 }
 
@@ -126,31 +124,63 @@ func (c *copying) flags(f copyFlags) (err error) {
 		c.owner = &owner
 	}
 	if f.chmod != "" {
-		mode, err := strconv.ParseInt(f.chmod, 8, 32)
-		if err != nil || mode&^0o7777 != 0 {
-			return refuse("--chmod=%s: want an octal number, such as 755", f.chmod)
+		set, err := mode.Parse(f.chmod)
+		if err != nil {
+			return &Error{Reason: Parse, Err: fmt.Errorf("--chmod=%s: want an octal number or letters, such as 755 or u+x: %w", f.chmod, err)}
 		}
-		c.mode = &mode
+		c.mode = &set
 	}
 	c.exclude, err = patternmatcher.New(f.exclude)
 	return err
 }
 
+// find adds what a source stands for. With --parents, names keep what follows "/./", or all of them.
+func (c *copying) find(source string, parents bool) error {
+	found, err := c.from.Glob(source)
+	if err != nil {
+		return fmt.Errorf("%s: %w", source, err)
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%s is not there, or .dockerignore leaves it out", source)
+	}
+	root := "/"
+	if above, _, ok := strings.Cut(source, "/./"); ok && parents {
+		roots, err := c.from.Glob(above + "/")
+		if err != nil || len(roots) != 1 {
+			return fmt.Errorf("%s: %q is not one directory: %w", source, above, cmp.Or(err, fs.ErrInvalid))
+		}
+		root = roots[0]
+	}
+	for _, name := range found {
+		one := copied{Name: name}
+		if parents {
+			one.Below = strings.Trim(strings.TrimPrefix(name, root), "/")
+		}
+		c.names = append(c.names, one)
+	}
+	return nil
+}
+
+// digest covers all that is copied.
+func (c *copying) digest() (string, error) {
+	var names []string
+	for _, one := range c.names {
+		names = append(names, one.Name)
+	}
+	return digest(c.from, names)
+}
+
 // fill adds what is copied to a layer.
 func (c *copying) fill(_ context.Context, add adder) error {
 	above := c.to
-	if c.into {
+	if c.into && (len(c.names) != 1 || !c.isDir(c.names[0].Name)) {
 		above += "/."
 	}
-	if len(c.names) != 1 || !c.wholeDir(c.names[0]) {
-		if err := parents(c.view, above, c.ownedBy([2]int{}), add); err != nil {
-			return err
-		}
-	} else if err := parents(c.view, c.to, c.ownedBy([2]int{}), add); err != nil {
+	if err := parents(c.view, above, c.ownedBy([2]int{}), add); err != nil {
 		return err
 	}
-	for _, name := range c.names {
-		if err := c.one(name, add); err != nil {
+	for _, one := range c.names {
+		if err := c.one(one, add); err != nil {
 			return err
 		}
 	}
@@ -168,8 +198,8 @@ func (c *copying) fill(_ context.Context, add adder) error {
 	return nil
 }
 
-// wholeDir reports whether a name is that of a directory, whose content is copied.
-func (c *copying) wholeDir(name string) (is bool) {
+// isDir reports whether a name is that of a directory, whose content is copied.
+func (c *copying) isDir(name string) (is bool) {
 	done := errors.New("done")
 	_ = c.from.Walk(name, func(h *tar.Header, _ func() (*os.File, error)) error {
 		is = h.Typeflag == tar.TypeDir
@@ -193,26 +223,27 @@ func (c *copying) ownedBy(owner [2]int) [2]int {
 }
 
 // one copies what a name stands for: a file, or what is in a directory.
-func (c *copying) one(name string, add adder) error {
-	return c.from.Walk(name, func(h *tar.Header, open func() (*os.File, error)) error {
-		rel := strings.TrimPrefix(strings.TrimPrefix(h.Name, name), "/")
-		if name == "/" {
-			rel = strings.TrimPrefix(h.Name, "/")
+func (c *copying) one(what copied, add adder) error {
+	to := c.target(what.Name)
+	if what.Below != "" {
+		to = path.Join(c.to, what.Below)
+		if err := parents(c.view, to, c.ownedBy([2]int{}), add); err != nil {
+			return err
 		}
+	} else if c.isDir(what.Name) {
+		to = c.to
+	}
+	return c.from.Walk(what.Name, func(h *tar.Header, open func() (*os.File, error)) error {
+		rel := strings.Trim(strings.TrimPrefix(h.Name, what.Name), "/")
 		if out, err := c.exclude.MatchesOrParentMatches(strings.TrimPrefix(h.Name, "/")); err != nil || out && h.Name != "/" {
 			return err
 		}
 		entry := *h
-		switch {
-		case rel == "" && h.Typeflag == tar.TypeDir:
-			entry.Name = c.to
-			if _, info, err := c.view.Resolve(c.to); err != nil || info != nil {
+		entry.Name = path.Join(to, rel)
+		if rel == "" && h.Typeflag == tar.TypeDir {
+			if _, info, err := c.view.Resolve(to); err != nil || info != nil {
 				return err // it stays as it is
 			}
-		case rel == "":
-			entry.Name = c.target(h.Name)
-		default:
-			entry.Name = path.Join(c.to, rel)
 		}
 		if h.Typeflag != tar.TypeReg {
 			return c.put(&entry, nil, add)
@@ -245,7 +276,7 @@ func (c *copying) put(h *tar.Header, content io.Reader, add adder) error {
 	owner := c.ownedBy([2]int{h.Uid, h.Gid})
 	h.Uid, h.Gid = owner[0], owner[1]
 	if c.mode != nil && h.Typeflag != tar.TypeSymlink {
-		h.Mode = *c.mode
+		h.Mode = modeBits(c.mode.Apply(h.FileInfo().Mode()))
 	}
 	return add(h, content)
 }

@@ -72,7 +72,7 @@ func (w *work) add(ctx context.Context, s *stage, c *instructions.AddCommand) er
 		return refuse("--unpack of a URL is not known here: RUN tar after it")
 	}
 	unpack := c.Unpack == nil || *c.Unpack
-	return w.place(ctx, s, w.files, "", what, copyFlags{c.Chown, c.Chmod, c.Link, c.ExcludePatterns}, fetched, unpack)
+	return w.place(ctx, s, w.files, "", what, copyFlags{c.Chown, c.Chmod, c.Link, false, c.ExcludePatterns}, fetched, unpack)
 }
 
 // fetch reads a URL, as far as commands of the build could.

@@ -25,7 +25,7 @@ import (
 )
 
 // newer are what engines do only with a builder of their own beside them.
-var newer = []string{"<<", "--mount", "--chmod", "--exclude", "--link", "--network", "--unpack", "TARGET", "chown=7", "/home/app/own", "RUN exit 1", "VOLUME"}
+var newer = []string{"<<", "--mount", "--chmod", "--parents", "--exclude", "--link", "--network", "--unpack", "TARGET", "chown=7", "/home/app/own", "RUN exit 1", "VOLUME"}
 
 // engine is a container engine of the test, asked through docker's program.
 type engine struct {

@@ -133,12 +133,7 @@ func (f *folder) header(name string) (*tar.Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &tar.Header{Name: path.Join("/", name), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}
-	for bit, is := range map[int64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if info.Mode()&is != 0 {
-			h.Mode |= bit
-		}
-	}
+	h := &tar.Header{Name: path.Join("/", name), Mode: modeBits(info.Mode()), ModTime: info.ModTime()}
 	switch info.Mode().Type() {
 	case fs.ModeDir:
 		h.Typeflag = tar.TypeDir
@@ -151,6 +146,17 @@ func (f *folder) header(name string) (*tar.Header, error) {
 		return nil, nil
 	}
 	return h, err
+}
+
+// modeBits are the bits of a mode as tarballs have them.
+func modeBits(mode fs.FileMode) int64 {
+	bits := int64(mode.Perm())
+	for bit, is := range map[int64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if mode&is != 0 {
+			bits |= bit
+		}
+	}
+	return bits
 }
 
 // digest covers the files of a tree below some names: paths, modes, contents and targets of links, but no times.

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 
@@ -82,7 +83,7 @@ func (w *work) mount(ctx context.Context, r *command, number int, m *instruction
 		if m.Mode != nil {
 			mode = int64(*m.Mode)
 		}
-		h := tar.Header{Typeflag: tar.TypeDir, Name: is.Target + "/", Mode: mode}
+		h := tar.Header{Typeflag: tar.TypeDir, Name: is.Target + "/", Mode: mode, ModTime: time.Unix(0, 0)}
 		if m.UID != nil {
 			h.Uid = int(*m.UID)
 		}
