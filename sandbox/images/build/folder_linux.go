@@ -2,6 +2,7 @@ package build
 
 import (
 	"archive/tar"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
@@ -37,7 +39,7 @@ func openFolder(dir, dockerfile string) (*folder, error) {
 	f := &folder{root: root}
 	var patterns []string
 	for _, name := range []string{dockerfile + ".dockerignore", ".dockerignore"} {
-		file, err := root.Open(name)
+		file, err := f.open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -58,8 +60,20 @@ func openFolder(dir, dockerfile string) (*folder, error) {
 
 func (f *folder) close() { _ = f.root.Close() }
 
+// open opens a regular file, and waits for no writer of a pipe.
+func (f *folder) open(name string) (*os.File, error) {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(cmp.Or(err, fmt.Errorf("%s is not a regular file", name)), file.Close())
+	}
+	return file, nil
+}
+
 func (f *folder) read(name string) ([]byte, error) {
-	file, err := f.root.Open(name)
+	file, err := f.open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +137,7 @@ func (f *folder) Walk(name string, visit func(*tar.Header, func() (*os.File, err
 		if err != nil || header == nil {
 			return err
 		}
-		return visit(header, func() (*os.File, error) { return f.root.Open(name) })
+		return visit(header, func() (*os.File, error) { return f.open(name) })
 	})
 }
 

@@ -168,7 +168,7 @@ func (w *work) layer(ctx context.Context, s *stage, what any, fill func(context.
 		return err
 	}
 	key := fmt.Sprintf("%x", sha256.Sum256(text))
-	name, made, err := w.store.Layer(ctx, key, fill)
+	name, made, err := w.store.Layer(ctx, key, func(ctx context.Context, add adder) error { return fill(ctx, w.bounded(add)) })
 	if err != nil {
 		return err
 	}
@@ -178,6 +178,24 @@ func (w *work) layer(ctx context.Context, s *stage, what any, fill func(context.
 	}
 	s.layers, s.key, s.view = append(s.layers, name), key, nil
 	return nil
+}
+
+// maxEntries is how many files a layer may have.
+const maxEntries = 1 << 20
+
+// bounded adds no more to a layer than a command may write: tarballs are small until they are unpacked.
+func (w *work) bounded(add adder) adder {
+	bytes, entries := w.opts.Limits.Disk, maxEntries
+	return func(h *tar.Header, content io.Reader) error {
+		entries--
+		if h.Typeflag == tar.TypeReg {
+			bytes -= h.Size
+		}
+		if bytes < 0 || entries < 0 {
+			return &Error{Reason: Copy, Err: fmt.Errorf("a layer may have %d bytes in %d files, and this one has more", w.opts.Limits.Disk, maxEntries)}
+		}
+		return add(h, content)
+	}
 }
 
 // apply carries out an instruction.
