@@ -158,14 +158,18 @@ var (
 // IsVariable reports whether sandboxes can be given an environment variable of a name. Images may have others, too.
 func IsVariable(name string) bool { return envPattern.MatchString(name) }
 
-// Complete validates a spec for a backend that offers these networks, and images if so, and fills in defaults.
-func (s Spec) Complete(network []Network, images bool) (Spec, error) {
+// Complete validates a spec for a backend that offers these networks, and, if so, images and a writable default image. It fills in
+// defaults.
+func (s Spec) Complete(network []Network, images, writable bool) (Spec, error) {
 	var errs []error
 	if !idPattern.MatchString(s.ID) {
 		errs = append(errs, fmt.Errorf("id %q is not of 1 to 128 letters, digits, '-' and '_'", s.ID))
 	}
 	if s.Image != "" && !images {
 		errs = append(errs, fmt.Errorf("image %q: this backend has none but its default", s.Image))
+	}
+	if s.Writable && s.Image == "" && !writable {
+		errs = append(errs, errors.New("commands cannot write to the root of this backend's default image: name an image, or take native or docker"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if !IsVariable(name) || strings.ContainsRune(s.Env[name], 0) {

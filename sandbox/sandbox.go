@@ -203,6 +203,9 @@ type Spec struct {
 	// ReadOnly is a folder that commands cannot change, where Guarantees.FixedFolder says so. Snapshots do not include it: a fork
 	// has the one of its own Spec.
 	ReadOnly *Folder
+	// Writable lets commands write everywhere in the default image, where Guarantees.WritableSystem says so: install programs, change
+	// /etc. In another image they can anyway, and a fork is as its snapshot was.
+	Writable bool
 	// Bare leaves an image as it is, for commands that make another image of it: nothing adds directories that it lacks, and
 	// Layout.Tests is its own. Only the native backend has it.
 	Bare bool
@@ -322,6 +325,8 @@ type Guarantees struct {
 	Snapshots    bool `json:"snapshots"` // its sandboxes are Snapshotters
 	// FixedSystem says that, in the default image, commands cannot change programs and their configuration.
 	FixedSystem bool `json:"fixed_system"`
+	// WritableSystem says that Spec.Writable may be set: what commands change then is the sandbox's own.
+	WritableSystem bool `json:"writable_system"`
 	// FixedFolder says that commands can neither change Spec.ReadOnly nor put another folder in its place.
 	FixedFolder bool     `json:"fixed_folder"`
 	Missing     []string `json:"missing,omitempty"` // why the level is not higher, and what to do about it

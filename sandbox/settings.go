@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// RootWritable is the root file system of Spec.Writable, by its name in run files and tasks.
+const RootWritable = "writable"
+
 // Settings say where commands run, as in the run file.
 type Settings struct {
 	Backend   string            `yaml:"backend" flag:"sandbox" experiment:"always" help:"sandbox backend: native, local (no isolation, for trusted work), or another that trajgen doctor lists"`
@@ -14,6 +17,7 @@ type Settings struct {
 	Ready     int               `yaml:"ready" flag:"ready-sandboxes" experiment:"no" help:"sandboxes that are kept ready ahead of demand, of each kind"`
 	Image     string            `yaml:"image" experiment:"always" help:"image of tasks that name none (default: the host's toolchain)"`
 	ImageDir  string            `yaml:"image_dir" experiment:"no" help:"where images are unpacked to (default: this user's store)"`
+	Root      string            `yaml:"root,omitempty" experiment:"given" help:"writable: commands can write everywhere in the root file system, also without an image"`
 	// BuildNetwork is what commands of a Dockerfile reach: packages (or "", see build.Packages), full or none; with packages, also
 	// the targets of BuildAllow. ImageMap names images that are taken instead of others.
 	BuildNetwork string            `yaml:"build_network,omitempty" experiment:"given"`
@@ -40,6 +44,9 @@ func (s Settings) Validate() error {
 			problems = append(problems, err)
 		}
 	}
+	if s.Root != "" && s.Root != RootWritable {
+		bad("root is %q; want writable, or leave it out", s.Root)
+	}
 	if !slices.Contains([]string{"", "packages", "full", "none"}, s.BuildNetwork) {
 		bad("build_network is %q; want packages, full or none", s.BuildNetwork)
 	}
@@ -57,7 +64,7 @@ func (s Settings) Validate() error {
 
 // Spec is what those get that ask for nothing else.
 func (s Settings) Spec() Spec {
-	return Spec{Image: s.Image, Network: Network(s.Network), Allow: s.Allow, Limits: s.Limits()}
+	return Spec{Image: s.Image, Writable: s.Root == RootWritable, Network: Network(s.Network), Allow: s.Allow, Limits: s.Limits()}
 }
 
 // Limits are the limits of each sandbox.

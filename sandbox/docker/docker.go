@@ -120,7 +120,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if spec.Network == sandbox.NetworkAllowlist {
 		return nil, fmt.Errorf("open sandbox: network allowlist is not offered by %s, which filters no connections (the native backend does, with images, too)", b.name)
 	}
-	spec, err := spec.Complete(b.guarantees.Network, true)
+	spec, err := spec.Complete(b.guarantees.Network, true, true)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}

@@ -25,7 +25,7 @@ func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 		return sandbox.Guarantees{}, err
 	}
 	g := sandbox.Guarantees{
-		Backend: b.name, Level: sandbox.LevelStrong, Network: networks, Images: true, Snapshots: true,
+		Backend: b.name, Level: sandbox.LevelStrong, Network: networks, Images: true, Snapshots: true, WritableSystem: true,
 		Isolation: map[string]string{"files": "own", "processes": "own", "network": "own", "ids": facts.IDs, "calls": "none", "kernel": "shared"},
 		Limits:    map[string]string{sandbox.LimitInodes: "none"},
 	}
@@ -104,7 +104,7 @@ func (b *backend) probe(ctx context.Context, goarch string) (probe.Facts, error)
 	if err != nil {
 		return probe.Facts{}, err
 	}
-	spec, err := sandbox.Spec{ID: "self-test", Limits: probed, Workdir: "/tmp", ReadOnly: probe.Folder}.Complete(networks, true)
+	spec, err := sandbox.Spec{ID: "self-test", Limits: probed, Workdir: "/tmp", ReadOnly: probe.Folder}.Complete(networks, true, true)
 	if err != nil {
 		return probe.Facts{}, err
 	}

@@ -177,7 +177,7 @@ func (n *backend) open(ctx context.Context, p *plan, name string) (*confined, er
 	}
 	l := p.spec.Limits
 	request := broker.Open{
-		ID: name, Workdir: p.layout.Workdir, Bare: p.spec.Bare, Image: p.image != nil, Layers: p.image, Network: box.GuestNetwork(p.spec.Network), Ports: likelyPorts(p.spec.Allow),
+		ID: name, Workdir: p.layout.Workdir, Bare: p.spec.Bare, Host: p.image == nil && p.spec.Writable, Image: p.image != nil || p.spec.Writable, Layers: p.image, Network: box.GuestNetwork(p.spec.Network), Ports: likelyPorts(p.spec.Allow),
 		Memory: l.Memory, Processes: int64(l.Processes), Disk: l.Disk, Inodes: l.Inodes, Files: int64(l.Files),
 		CPU: int64(math.Ceil(l.CPUs * 1000)),
 	}

@@ -25,7 +25,7 @@ type plan struct {
 
 // plan validates a spec and resolves what it names.
 func (n *backend) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
-	spec, err := spec.Complete(n.guarantees.Network, n.opts.Images != nil)
+	spec, err := spec.Complete(n.guarantees.Network, n.opts.Images != nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +40,8 @@ func (n *backend) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
 		p.spec.Env = withDefaults(spec.Env, from.env)
 	case spec.Image != "":
 		err = n.planImage(ctx, p)
+	case spec.Writable:
+		p.layout.Workdir, err = imageWorkdir(spec.Workdir)
 	default:
 		p.layout.Workdir, err = hostWorkdir(spec.Workdir)
 	}

@@ -43,7 +43,7 @@ func (p *plan) key() string {
 		folder += " " + p.spec.ReadOnly.Digest
 	}
 	allow := strings.Join(p.spec.Allow, " ")
-	return fmt.Sprintf("%q %q %q %q %+v %q", p.image, p.layout.Workdir, p.spec.Network, allow, p.spec.Limits, folder)
+	return fmt.Sprintf("%q %t %q %q %q %+v %q", p.image, p.spec.Writable, p.layout.Workdir, p.spec.Network, allow, p.spec.Limits, folder)
 }
 
 // take returns a ready sandbox, or nil, and starts to refill the pool.

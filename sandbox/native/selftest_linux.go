@@ -27,7 +27,7 @@ for d in /usr /usr/bin / /etc /bin /lib /dev /folder; do (: > $d/.probe) 2>/dev/
 // selfTest opens one sandbox and measures it. The level is what it finds, not what was asked for.
 func (n *backend) selfTest(ready broker.Ready) (sandbox.Guarantees, error) {
 	g := sandbox.Guarantees{
-		Backend: "native", Level: sandbox.LevelStrong, Network: networks, FixedSystem: true, FixedFolder: true,
+		Backend: "native", Level: sandbox.LevelStrong, Network: networks, FixedSystem: true, WritableSystem: true, FixedFolder: true,
 		Images: n.opts.Images != nil, StoredImages: n.opts.Images != nil,
 		Isolation: isolation(),
 	}

@@ -35,7 +35,7 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	t.Setenv("SANDBOXTEST_SECRET", secret)
 	level := backend.Guarantees().Level
 	cases := slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases,
-		folderCases, isolationCases, networkCases, hostileCases, stockCases)
+		folderCases, writableCases, isolationCases, networkCases, hostileCases, stockCases)
 	for name := range caps.Lacks {
 		if !slices.ContainsFunc(cases, func(c testCase) bool { return c.name == name }) {
 			t.Errorf("there is no case %q to leave out", name)
@@ -57,6 +57,9 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 			}
 			if c.fixed && !backend.Guarantees().FixedSystem {
 				t.Skip("commands may change the system")
+			}
+			if c.writable && !backend.Guarantees().WritableSystem {
+				t.Skip("commands cannot change the system")
 			}
 			if c.snapshots && !backend.Guarantees().Snapshots {
 				t.Skip("the backend takes no snapshots")
@@ -86,6 +89,7 @@ type testCase struct {
 	name      string
 	isolation bool   // for backends that claim some
 	fixed     bool   // for backends where commands cannot change the system
+	writable  bool   // for backends with Spec.Writable
 	snapshots bool   // for backends with snapshots
 	limit     string // for backends whose limit is hard
 	soft      bool   // and for those whose limit is soft

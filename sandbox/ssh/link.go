@@ -149,6 +149,7 @@ func weakest(hosts []*host) sandbox.Guarantees {
 		g.Images = g.Images && other.Images
 		g.Snapshots = g.Snapshots && other.Snapshots
 		g.FixedSystem = g.FixedSystem && other.FixedSystem
+		g.WritableSystem = g.WritableSystem && other.WritableSystem
 		g.FixedFolder = g.FixedFolder && other.FixedFolder
 		g.Missing = append(g.Missing, at(h, other.Missing)...)
 	}

@@ -82,7 +82,7 @@ func (b *broker) listed(x *box) (runner int, err error) {
 
 // start starts a sandbox's guest, and returns the runner's end of the socket to it.
 func (b *broker) start(x *box) (runner int, err error) {
-	first := b.ids.first(x.request.Image)
+	first := b.ids.first(x.request.Image && !x.request.Host)
 	x.user = first
 	defer func() {
 		if x.group != nil {
@@ -171,7 +171,7 @@ func (b *broker) boot(x *box) error {
 	if err != nil {
 		return err
 	}
-	m := guest.Boot{Workdir: o.Workdir, Bare: o.Bare, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids.kind == IDsSingle, Shared: b.ids.kind != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
+	m := guest.Boot{Workdir: o.Workdir, Bare: o.Bare, System: o.Image, Host: o.Host, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids.kind == IDsSingle, Shared: b.ids.kind != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
 	m.Folder, m.Digest = o.Folder, o.Digest
 	if m.Limit = o.Memory; !b.groups.Memory {
 		m.Memory = o.Memory

@@ -29,8 +29,9 @@ type broker struct {
 	sending sync.Mutex
 	state   *state.Instance
 	groups  *cgroup.Tree
-	image   int    // a memory file of the guest.Image, for all guests
-	program string // the executable of guests
+	image   int          // a memory file of the guest.Image, for all guests
+	host    func() error // makes hostDir, the first time
+	program string       // the executable of guests
 	ids     ids
 
 	snapshots snapshots
@@ -117,6 +118,7 @@ func (b *broker) begin() (Ready, error) {
 	if err != nil {
 		return Ready{}, err
 	}
+	b.host = sync.OnceValue(func() error { return makeHostDir(image.Shared(), b.ids.kind) })
 	var e wire.Encoder
 	e.Add(&image)
 	if b.image, err = wire.SealedFile(e.Bytes); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -32,10 +33,13 @@ type stack struct {
 	layers []*layer
 }
 
+// kind is what the root of a sandbox is: an image, and that of the machine.
+type kind struct{ system, host bool }
+
 // snapshot is a stack under a name.
 type snapshot struct {
 	stack
-	system bool // the root is an image's
+	kind
 }
 
 // snapshots are all that a broker has, by name. They count the references to layers.
@@ -55,7 +59,7 @@ func (s *snapshots) beginning(o *Open) (stack, error) {
 	if from == nil {
 		return stack{}, fmt.Errorf("snapshot %s is gone", o.From)
 	}
-	o.Image = from.system
+	o.Image, o.Host = from.system, from.host
 	return from.stack, nil
 }
 
@@ -103,10 +107,10 @@ func (s *snapshots) has(name string) bool {
 }
 
 // add gives a stack a name, and takes a reference to its layers.
-func (s *snapshots) add(name string, of stack, system bool) {
+func (s *snapshots) add(name string, of stack, is kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[name] = &snapshot{stack: of.taken(), system: system}
+	s.all[name] = &snapshot{stack: of.taken(), kind: is}
 }
 
 // forget drops a snapshot. Sandboxes on its layers keep those.
@@ -143,7 +147,11 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 		return -1, err
 	}
 	if x.request.Folder != "" {
-		_ = unix.Unlinkat(x.upper, x.request.Folder, unix.AT_REMOVEDIR) // where it was mounted: the folder is not part of the snapshot
+		name := x.request.Folder
+		if x.request.Host {
+			name = guest.HostRoot + "/" + name
+		}
+		_ = unix.Unlinkat(x.upper, name, unix.AT_REMOVEDIR) // where it was mounted: the folder is not part of the snapshot
 	}
 	sealed, err := seal(x.upper, b.snapshots.layers.Add(1), x.user)
 	x.upper = -1
@@ -152,7 +160,7 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 	}
 	// One reference is for the sandbox, which goes on; it has those to the layers below already.
 	x.lower.layers = append([]*layer{sealed}, x.lower.layers...)
-	b.snapshots.add(name, x.lower, x.request.Image)
+	b.snapshots.add(name, x.lower, kind{x.request.Image, x.request.Host})
 	return b.listed(x)
 }
 
@@ -178,6 +186,12 @@ func (b *broker) layers(x *box) (fds []int, err error) {
 	}
 	for _, dir := range x.lower.image {
 		paths = append(paths, imagesDir+"/"+dir)
+	}
+	if x.request.Host {
+		if err := b.host(); err != nil {
+			return nil, err
+		}
+		paths = append(paths, hostDir)
 	}
 	if len(paths) == 0 {
 		return nil, nil

@@ -87,6 +87,7 @@ type Open struct {
 	From                           string   // a snapshot to start from; "" is none
 	Bare                           bool     // as in guest.Boot
 	Image                          bool     // the root is an image: Layers, or that of From
+	Host                           bool     // the image is what the broker shows of the machine
 	Layers                         []string // directories below Config.Images, the uppermost first
 	Folder, Digest                 string   // the name that a folder has in the sandbox, and which one it is; "" is none
 	Inodes                         int64
@@ -99,7 +100,7 @@ type Open struct {
 // Fields implements wire.Message.
 func (o *Open) Fields(c wire.Coder) {
 	c.String(&o.ID, &o.Workdir, &o.From, &o.Folder, &o.Digest)
-	c.Bool(&o.Bare, &o.Image)
+	c.Bool(&o.Bare, &o.Image, &o.Host)
 	c.Strings(&o.Layers)
 	c.Int(&o.Inodes, &o.Network, &o.Memory, &o.Processes, &o.Disk, &o.Files, &o.CPU)
 	c.Ints(&o.Ports)

@@ -48,17 +48,28 @@ func (r *root) stack() error {
 	for i := range names {
 		names[i] = strconv.Itoa(i)
 	}
-	options := "userxattr,lowerdir=" + strings.Join(names, ":") + ",upperdir=../upper,workdir=../work"
-	if err := unix.Mount("sandbox", "../root", "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return fmt.Errorf("mount %d layers (needs overlay file systems in user namespaces, Linux 5.11): %w", len(names), err)
+	merge := func() error { return overlay(names, "../upper", "../work", "../root") }
+	if r.boot.Host {
+		merge = r.mergeHost
 	}
-	if err := unix.Chdir(".."); err != nil {
+	if err := merge(); err != nil {
+		return err
+	}
+	if err := unix.Chdir(staging); err != nil {
 		return err
 	}
 	r.at = staging + "/root"
 	var err error
 	r.upper, err = detached("upper")
 	return err
+}
+
+func overlay(lower []string, upper, work, at string) error {
+	options := "userxattr,lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + upper + ",workdir=" + work
+	if err := unix.Mount("sandbox", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mount %d layers (needs overlay file systems in user namespaces, Linux 5.11): %w", len(lower), err)
+	}
+	return nil
 }
 
 // system makes a root of an image, which commands can write to everywhere. The image is not trusted: its links are not followed

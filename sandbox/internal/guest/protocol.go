@@ -148,6 +148,7 @@ type Boot struct {
 	Digest    string // of that folder
 	Bare      bool   // the image is shown as it is: see sandbox.Spec
 	System    bool   // the root is a writable image; otherwise the toolchain of Image, with a few writable directories
+	Host      bool   // the writable image is the toolchain of Image
 	Layers    int64  // descriptors of detached mounts below the root, the uppermost first; 0 starts empty
 	Fork      bool   // the layers include the initial files of a sandbox
 	Inodes    int64
@@ -172,7 +173,7 @@ type Boot struct {
 // Fields implements wire.Message.
 func (b *Boot) Fields(c wire.Coder) {
 	c.String(&b.Workdir, &b.Folder, &b.Digest)
-	c.Bool(&b.Bare, &b.System, &b.Fork, &b.Single, &b.Shared)
+	c.Bool(&b.Bare, &b.System, &b.Host, &b.Fork, &b.Single, &b.Shared)
 	c.Int(&b.Layers, &b.Inodes, &b.Network, &b.Disk, &b.Files, &b.Processes, &b.Memory, &b.Limit, &b.Join)
 	c.Ints(&b.Ports)
 	c.Bool(&b.Memories, &b.Forks, &b.Slowed, &b.Peak, &b.Commands)
