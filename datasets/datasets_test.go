@@ -101,6 +101,7 @@ func TestRefuses(t *testing.T) {
 			[]string{`"/tests/../x" holds ".."`, `"/etc/x" is absolute; want one below /tests/`, `"/tests/" is empty`}},
 		{"env", `{"prompt": "a", "env": {"A=B": "x", "C": true}}`, []string{`"A=B" cannot be the name`, "C is a boolean, want a string"}},
 		{"images", `{"prompt": "a", "image": "x", "docker_image": "y"}`, []string{"image and docker_image differ"}},
+		{"root", `{"prompt": "a", "root": "rw"}`, []string{`root: "rw", want writable`}},
 		{"allow", `{"prompt": "a", "network": "full", "allow": ["x"]}`, []string{"allow only goes with network: allowlist"}},
 		{"resources", `{"prompt": "a", "resources": {"memory": "2X", "disk": 1, "cpus": 0, "gpus": 1}}`,
 			[]string{`resources.memory: "2X", want bytes or a size`, `resources.disk: "1", want 1048576 bytes at least`, "resources.cpus: 0, want a number above 0", "resources.gpus: unknown key (have cpus, disk, memory)"}},

@@ -26,6 +26,7 @@ var taskFields = keys[episode.Task]{
 	"setup":          field(asPlain, func(t *episode.Task) *string { return &t.Setup }),
 	"image":          readImage,
 	"docker_image":   readImage,
+	"root":           field(asRoot, func(t *episode.Task) *string { return &t.Root }),
 	"build":          readBuild,
 	"cwd":            field(asPlain, func(t *episode.Task) *string { return &t.Cwd }),
 	"env":            readEnv,
@@ -312,6 +313,14 @@ func asNetwork(value json.RawMessage) (string, error) {
 		err = fmt.Errorf("unknown mode %q (have %s)", network, strings.Join(networkModes, ", "))
 	}
 	return network, err
+}
+
+func asRoot(value json.RawMessage) (string, error) {
+	root, err := asPlain(value)
+	if err == nil && root != sandbox.RootWritable {
+		err = fmt.Errorf("%q, want %s, or leave it out", root, sandbox.RootWritable)
+	}
+	return root, err
 }
 
 func asToolsets(value json.RawMessage) ([]string, error) {

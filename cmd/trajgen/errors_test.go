@@ -97,6 +97,7 @@ func TestUsersMistakes(t *testing.T) {
 		{"image missing of a row", []string{"--dataset", write(t, "i.jsonl", `{"id":"a","prompt":"p","image":"oci:/no/such/layout"}`), "--policy", "noop"}, []string{"oci:/no/such/layout"}},
 		{"policy unknown", []string{"--dataset", "bundled", "--policy", "orcle"}, []string{"orcle", "oracle"}},
 		{"sandbox unknown", append(bundled, "--sandbox", "dokker"), []string{"dokker", "native"}},
+		{"root not offered", []string{"--dataset", write(t, "r.jsonl", `{"id":"a","prompt":"p","root":"writable"}`), "--policy", "noop", "--sandbox", "local"}, []string{"row 1", "root: writable: the local sandbox"}},
 		{"network not offered", append(bundled, "--network", "internet"), []string{"internet", "loopback"}},
 		{"bad YAML", []string{"-f", write(t, "bad.yaml", "dataset: [")}, []string{"bad.yaml", "line"}},
 		{"unknown key", []string{"-f", write(t, "key.yaml", "datset: x\n")}, []string{"key.yaml:1:", "datset", "dataset"}},

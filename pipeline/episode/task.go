@@ -19,6 +19,7 @@ type Task struct {
 	Files   Files             `json:"files,omitempty"` // path relative to the working directory → content
 	Setup   string            `json:"setup,omitempty"` // shell command run before the episode
 	Image   string            `json:"image,omitempty"`
+	Root    string            `json:"root,omitempty"`  // "writable": commands can write everywhere, also without an image
 	Build   *Build            `json:"build,omitempty"` // how the image is made, instead of Image
 	Cwd     string            `json:"cwd,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`

@@ -164,6 +164,7 @@ func (b *lazySandbox) spec() sandbox.Spec {
 func SpecOf(task *episode.Task, spec sandbox.Spec) sandbox.Spec {
 	spec.Workdir, spec.Env = task.Cwd, task.Env
 	spec.Image = cmp.Or(task.Image, spec.Image)
+	spec.Writable = spec.Writable || task.Root == sandbox.RootWritable
 	spec.Network = cmp.Or(sandbox.Network(task.Network), spec.Network)
 	want := task.Resources
 	spec.Limits.Memory = cmp.Or(want.Memory, spec.Limits.Memory)

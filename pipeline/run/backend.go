@@ -106,9 +106,9 @@ func (b *OpenBackend) Close() error {
 	return err
 }
 
-// Offers says why the backend has no sandbox with this network and image; either may be "".
-func (b *OpenBackend) Offers(network sandbox.Network, image string) error {
-	g := b.Guarantees()
+// Offers says why the backend has no sandbox with the network, the image and the root of a spec.
+func (b *OpenBackend) Offers(spec sandbox.Spec) error {
+	g, network, image := b.Guarantees(), spec.Network, spec.Image
 	var problems []error
 	if network != "" && !slices.Contains(g.Network, network) {
 		err := fmt.Errorf("network %q is not offered by the %s sandbox at level %s: choose one of %v with --network", network, g.Backend, g.Level, g.Network)
@@ -120,6 +120,9 @@ func (b *OpenBackend) Offers(network sandbox.Network, image string) error {
 			err = fmt.Errorf("image %q: %w", image, b.missing)
 		}
 		problems = append(problems, err)
+	}
+	if spec.Writable && image == "" && !g.WritableSystem {
+		problems = append(problems, lacking(fmt.Errorf("root: writable: the %s sandbox at level %s has none without an image: name an image, or choose native or docker with --sandbox", g.Backend, g.Level), g))
 	}
 	return errors.Join(problems...)
 }

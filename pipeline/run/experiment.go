@@ -248,15 +248,15 @@ func (o *opened) openBackend() error {
 		return err
 	}
 	o.Backend = backend
-	return errors.Join(checkLevel(backend.Guarantees(), s.Isolation), o.offers(s.Network, s.Image))
+	return errors.Join(checkLevel(backend.Guarantees(), s.Isolation), o.offers(s.Spec()))
 }
 
 // offers says why the sandbox does not have what a task, or the run itself, requires.
-func (o *opened) offers(network, image string, allow ...string) error {
-	if network == string(sandbox.NetworkAllowlist) && len(o.File.Sandbox.Allow)+len(allow) == 0 {
+func (o *opened) offers(spec sandbox.Spec) error {
+	if spec.Network == sandbox.NetworkAllowlist && len(spec.Allow) == 0 {
 		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
 	}
-	return o.Backend.Offers(sandbox.Network(network), image)
+	return o.Backend.Offers(spec)
 }
 
 // Player returns the player of the experiment's episodes.

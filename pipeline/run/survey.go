@@ -16,6 +16,7 @@ import (
 	"trajgen/datasets"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
+	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 )
 
@@ -238,10 +239,10 @@ func (t *tasks) suits(task *episode.Task) error {
 	if len(task.Env) > 0 {
 		problems = append(problems, checkEnv(task.Env))
 	}
-	if task.Network != "" || task.Image != "" || len(task.Allow) > 0 {
+	if task.Network != "" || task.Image != "" || task.Root != "" || len(task.Allow) > 0 {
 		problems = append(problems, sandbox.CheckAllow(task.Allow))
 		if t.opening() == nil { // else another check reports that
-			problems = append(problems, t.offers(task.Network, task.Image, task.Allow...))
+			problems = append(problems, t.offers(rollout.SpecOf(task, t.File.Sandbox.Spec())))
 		}
 	}
 	return errors.Join(problems...)
@@ -271,7 +272,8 @@ func (t *tasks) hasWorkdir(task *episode.Task) error {
 		return nil // another check reports that
 	}
 	if placer, ok := t.Backend.Backend.(sandbox.Placer); ok {
-		if err := placer.CheckWorkdir(task.Cwd, task.Build != nil || cmp.Or(task.Image, t.File.Sandbox.Image) != ""); err != nil {
+		spec := rollout.SpecOf(task, t.File.Sandbox.Spec())
+		if err := placer.CheckWorkdir(task.Cwd, task.Build != nil || spec.Image != "" || spec.Writable); err != nil {
 			return fmt.Errorf("cwd: %w", err)
 		}
 	}

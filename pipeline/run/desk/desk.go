@@ -139,7 +139,7 @@ func (d *Desk) openSandbox(ctx context.Context, o Options, box *Toolbox, id stri
 		d.own = boxes.Own(o.Task, func() sandbox.Spec { return spec }, func(sb sandbox.Sandbox) { _ = sb.Close() })
 	}
 	if spec.Image != "" || box.declared || o.Task != nil {
-		if err := backend.Offers(spec.Network, spec.Image); err != nil {
+		if err := backend.Offers(spec); err != nil {
 			return run.AsMistake(err)
 		}
 	}

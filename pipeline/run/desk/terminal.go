@@ -25,7 +25,7 @@ func Exec(ctx context.Context, choice run.Backend, spec sandbox.Spec, command sa
 		return 0, run.AsMistake(err)
 	}
 	defer func() { err = errors.Join(err, backend.Close()) }()
-	if err := backend.Offers(spec.Network, spec.Image); err != nil {
+	if err := backend.Offers(spec); err != nil {
 		return 0, run.AsMistake(err)
 	}
 	sb, err := backend.Open(ctx, spec)
