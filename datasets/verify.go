@@ -107,8 +107,8 @@ func asCommand(value json.RawMessage) (string, error) {
 
 func asRewardPlace(value json.RawMessage) (string, error) {
 	place, _ := asString(value)
-	if !slices.Contains([]string{"exit", "stdout", "file", "pytest"}, place) {
-		return place, fmt.Errorf("%s, want exit (status 0 is 1), stdout (the last line is a number), file (/logs/verifier/reward.txt or reward.json) or pytest (the summary of pytest -rA)", value)
+	if parsers := reward.Parsers(); !slices.Contains(append([]string{"exit", "stdout", "file"}, parsers...), place) {
+		return place, fmt.Errorf("%s, want exit (status 0 is 1), stdout (the last line is a number), file (/logs/verifier/reward.txt or reward.json) or what reads the output of tests (%s)", value, strings.Join(parsers, ", "))
 	}
 	return place, nil
 }

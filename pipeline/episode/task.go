@@ -91,7 +91,8 @@ type Check struct {
 	Command string  `json:"command,omitempty"`
 	Tests   Files   `json:"tests,omitempty"`
 	// Reward says where the reward of a command is: "exit" (default: status 0 is 1), "stdout" (the last line is a number),
-	// "file" (reward.json or reward.txt in /logs/verifier) or "pytest" (1 if the summary of pytest -rA has no failure).
+	// "file" (reward.json or reward.txt in /logs/verifier), or what reads the output of tests, such as "pytest" (1 if the summary of
+	// pytest -rA has no failure).
 	Reward  string            `json:"reward,omitempty"`
 	Env     map[string]string `json:"env,omitempty"` // of a command, in addition to the sandbox's
 	Timeout time.Duration     `json:"timeout,omitempty"`

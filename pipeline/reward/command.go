@@ -139,8 +139,8 @@ func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (float
 		return 0, "", &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d: %s", signal, detail)}
 	case exit.Code == 126 || exit.Code == 127:
 		return 0, "", &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier could not be run (status %d): %s", exit.Code, detail)}
-	case check.Reward == "pytest":
-		return judgePytest(stdout, detail)
+	case parsers[check.Reward] != nil:
+		return parsers[check.Reward](stdout, detail)
 	case check.Reward != "stdout":
 		return verdict(exit.Code == 0), fmt.Sprintf("status %d: %s", exit.Code, detail), nil
 	case exit.Code != 0:

@@ -259,7 +259,7 @@ func TestFirst(t *testing.T) {
 		t.Errorf("gold %s", gold)
 	}
 	for name, want := range map[string]string{
-		"task.yaml":           `parser_name: "swebench", want pytest`,
+		"task.yaml":           `parser_name: "junit", want one of mlebench, pytest, swebench, swelancer, sweperf`,
 		"docker-compose.yaml": "service db: a task here is one machine",
 	} {
 		other := map[string]string{}
@@ -267,7 +267,7 @@ func TestFirst(t *testing.T) {
 			other[file] = text
 		}
 		other[name] += map[string]string{"task.yaml": "", "docker-compose.yaml": "  db:\n    image: y\n"}[name]
-		other[name] = strings.Replace(other[name], "parser_name: pytest", "parser_name: swebench", 1)
+		other[name] = strings.Replace(other[name], "parser_name: pytest", "parser_name: junit", 1)
 		row := only(t, tree(t, t.TempDir(), other))
 		if !strings.Contains(strings.Join(row.Wrong, "\n"), want) {
 			t.Errorf("%s: %q, want %q", name, row.Wrong, want)

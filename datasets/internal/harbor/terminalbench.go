@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"trajgen/pipeline/reward"
 )
 
 // firstName is the file of a task in the first format of Terminal-Bench.
@@ -30,7 +32,7 @@ type first struct {
 const (
 	firstAgentSeconds = 360
 	firstTestSeconds  = 60
-	pytest            = "pytest"
+	firstParser       = "pytest"
 )
 
 // IsFirst says whether a text is a task in the first format, by its keys.
@@ -64,8 +66,8 @@ func (t *task) first(id string) map[string]any {
 	if strings.TrimSpace(c.Instruction) == "" {
 		t.wrongf("%s: instruction: it is missing or empty", firstName)
 	}
-	if c.Parser = cmp.Or(c.Parser, pytest); c.Parser != pytest {
-		t.wrongf("%s: parser_name: %q, want pytest, whose summary is the only one that is read", firstName, c.Parser)
+	if c.Parser = cmp.Or(c.Parser, firstParser); !slices.Contains(reward.Parsers(), c.Parser) {
+		t.wrongf("%s: parser_name: %q, want one of %s", firstName, c.Parser, strings.Join(reward.Parsers(), ", "))
 	}
 	delete(whole, "instruction")
 	fields := map[string]any{
@@ -81,7 +83,7 @@ func (t *task) first(id string) map[string]any {
 	tests[script] = run
 	t.weigh(tests)
 	fields["verify"] = map[string]any{
-		"command": "bash /tests/" + script, "tests": contents(tests, "/tests/"), "reward": pytest,
+		"command": "bash /tests/" + script, "tests": contents(tests, "/tests/"), "reward": c.Parser,
 		"env": map[string]string{"TEST_DIR": "/tests"}, "timeout": cmp.Or(c.Test, firstTestSeconds),
 	}
 	if gold := t.firstGold(); gold != nil {
