@@ -24,6 +24,8 @@ type environment struct {
 	env   map[string]string
 	setup []string // shell commands
 	from  string   // where it is said
+
+	services []string // scripts that start what runs beside the agent
 }
 
 var composeNames = []string{"docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"}
@@ -93,16 +95,21 @@ type service struct {
 	WorkingDir  string         `yaml:"working_dir"`
 	Environment any            `yaml:"environment"`
 	Volumes     []any          `yaml:"volumes"`
+	Entrypoint  any            `yaml:"entrypoint"`
+	Command     any            `yaml:"command"`
+	Container   string         `yaml:"container_name"`
+	DependsOn   any            `yaml:"depends_on"`
+	Health      *composeHealth `yaml:"healthcheck"`
 	Rest        map[string]any `yaml:",inline"`
 }
 
-// idle are the keys of the agent's service that say nothing of its machine: its command only waits, and limits stand elsewhere.
-var idle = []string{"command", "container_name", "deploy", "init", "platform", "pull_policy", "stdin_open", "tty"}
+// idle are the keys of a service that say nothing of its machine: limits stand elsewhere. The command of the agent's only waits.
+var idle = []string{"deploy", "init", "platform", "pull_policy", "stdin_open", "tty"}
 
 // harness are variables that the programs set that these formats are from: images that they build, and where they keep logs.
 var harness = regexp.MustCompile(`\$\{?(T_BENCH_|HOST_|ENV_|MAIN_IMAGE|PREBUILT_IMAGE|CONTEXT_DIR|TEST_DIR|CPUS|MEMORY)`)
 
-// compose takes a file whose one service is the agent's machine.
+// compose takes a file with the agent's machine, and services that run in it.
 func (t *task) compose(name, agent string) (e environment) {
 	e.from = name
 	var whole struct {
@@ -115,15 +122,10 @@ func (t *task) compose(name, agent string) (e environment) {
 		t.wrongf("%s: %v", name, err)
 		return e
 	}
-	advice := fmt.Sprintf("a task here is one machine: want the service %s alone, with image or build, environment and working_dir",
+	advice := fmt.Sprintf("a task here is one machine: want the service %s, with image or build, environment and working_dir, and services of its image",
 		agent)
 	for _, key := range sortedNames(whole.Rest) {
 		t.wrongf("%s: %s: %s", name, key, advice)
-	}
-	for _, other := range sortedNames(whole.Services) {
-		if other != agent {
-			t.wrongf("%s: service %s: %s", name, other, advice)
-		}
 	}
 	s, ok := whole.Services[agent]
 	if !ok {
@@ -133,6 +135,9 @@ func (t *task) compose(name, agent string) (e environment) {
 		if !slices.Contains(idle, key) {
 			t.wrongf("%s: services.%s.%s: %s", name, agent, key, advice)
 		}
+	}
+	if s.Entrypoint != nil || s.Health != nil {
+		t.wrongf("%s: services.%s: entrypoint or healthcheck: %s", name, agent, advice)
 	}
 	for _, volume := range s.Volumes {
 		if text, _ := volume.(string); !harness.MatchString(text) {
@@ -151,6 +156,17 @@ func (t *task) compose(name, agent string) (e environment) {
 	}
 	for _, name := range sortedNames(e.env) {
 		e.env[name] = t.own(at+".environment", e.env[name])
+	}
+	if len(whole.Services) == 1 {
+		return e
+	}
+	given := e
+	if dir := path.Dir(name); e.build == nil && e.image == "" && t.has(path.Join(dir, "Dockerfile")) {
+		given.build = t.build(dir, "Dockerfile")
+	}
+	var names []string
+	if e.services, names = t.companions(name, agent, whole.Services, given); len(e.services) > 0 {
+		e.setup = append([]string{"echo " + quote("127.0.0.1 "+strings.Join(names, " ")) + " >>/etc/hosts"}, e.services...)
 	}
 	return e
 }

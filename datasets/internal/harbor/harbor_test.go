@@ -260,7 +260,7 @@ func TestFirst(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"task.yaml":           `parser_name: "junit", want one of mlebench, pytest, swebench, swelancer, sweperf`,
-		"docker-compose.yaml": "service db: a task here is one machine",
+		"docker-compose.yaml": "services.db: its image is not the agent's, and a task here is one machine",
 	} {
 		other := map[string]string{}
 		for file, text := range files {
@@ -324,7 +324,15 @@ func TestRefuses(t *testing.T) {
 			[]string{"steps[0].min_reward: with multi_step_reward_strategy final"}},
 		{"files of a step", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "steps/a/instruction.md": "x", "steps/a/workdir/f": "x"},
 			[]string{"steps/a/workdir: ", "instruction.md: a task with steps"}},
-		{"services", compose("volumes: {v: {}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y}\n"), []string{"volumes: a task here is one machine", "service db:", "services.main.ports:"}},
+		{"services", compose("volumes: {v: {}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y}\n"), []string{"volumes: a task here is one machine", "services.db: its image is not", "services.db: want a command", "services.main.ports:"}},
+		{"a service that cannot be a process", compose("services:\n  main: {image: x, depends_on: [gone]}\n  db:\n    {image: x, command: a, networks: [n], volumes: [v], environment: {A: null}, " +
+			"depends_on: {web: {condition: service_completed_successfully}}, healthcheck: {test: [RUN, x], interval: soon}}\n  web: {image: x, command: '${X}', depends_on: [db]}\n"),
+			[]string{"main.depends_on: gone", "db.networks: a service beside", "db.volumes", "db.environment", "condition service_completed_successfully", "healthcheck.test: [RUN x]",
+				`healthcheck.interval: "soon"`, "web.command: \"${X}\" has variables", "web.depends_on: db depends on it"}},
+		{"a service and an entrypoint", map[string]string{"environment/docker-compose.yaml": "services:\n  main: {build: .}\n  db: {build: ., command: a}\n",
+			"environment/Dockerfile": "FROM x\nENTRYPOINT [\"/b\"]\n"}, []string{"db.entrypoint: it is missing"}},
+		{"services and steps", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "environment/docker-compose.yaml": "services: {main: {image: x}, db: {image: x, command: a}}\n"},
+			[]string{"want a task without steps"}},
 		{"no service", compose("services: {}\n"), []string{"lacks the service main", "names no image"}},
 		{"its variables", compose("services: {main: {image: '${IMAGE}'}}\n"), []string{"has variables of who runs it"}},
 		{"no YAML", compose("services: [\n"), []string{"docker-compose.yaml: "}},
