@@ -121,6 +121,8 @@ func (k keys[T]) read(p *problems, to *T, at string, value json.RawMessage) (giv
 		inner := at + "." + entry.Name
 		if read, known := k[entry.Name]; known {
 			read(p, to, inner, entry.Value)
+		} else if near := nearest.To(entry.Name, slices.Sorted(maps.Keys(k))); near != "" {
+			p.addf("%s: unknown key, did you mean %q? (have %s)", inner, near, k)
 		} else {
 			p.addf("%s: unknown key (have %s)", inner, k)
 		}

@@ -93,7 +93,7 @@ metadata: {origin: "{{.source}}", level: 2}
 		ID: "7", Prompt: []episode.Message{{Role: "user", Content: "Why? (3 points)"}},
 		Files:  episode.Files{"a.py": episode.File("def f():\n    x = 1\n    return x\n"), "fixed.txt": episode.File("no template")},
 		Env:    map[string]string{"A": "b"},
-		Verify: []episode.Check{{Number: &number, Weight: 2}, {Exact: &yes}},
+		Verify: []episode.Check{{Number: &number, Weight: 2}, {Exact: episode.Texts{yes}}},
 		Gold: []episode.Step{
 			{Calls: []episode.GoldCall{{Name: "terminal", Arguments: []byte(`{"timeout":3,"command":"cat a.py"}`)}}},
 			{Content: "NO, YES s;"},

@@ -96,7 +96,7 @@ func TestChat(t *testing.T) {
 // TestOwnShape takes no row for another's that has fields of ours.
 func TestOwnShape(t *testing.T) {
 	task := taskOf(t, `{"data_source": "gsm8k", "prompt": [{"role": "user", "content": "a"}], "reward_model": {"style": "rule", "ground_truth": "1"}, "verify": {"exact": "b"}}`)
-	if len(task.Verify) != 1 || task.Verify[0].Exact == nil || *task.Verify[0].Exact != "b" {
+	if len(task.Verify) != 1 || task.Verify[0].Exact == nil || task.Verify[0].Exact[0] != "b" {
 		t.Errorf("verify %+v, want the row's own", task.Verify)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"trajgen/pipeline/reward"
 )
 
-// checkKinds has the kind of check that each key goes with; name and weight go with any. One key of a check is a kind itself.
+// checkKinds has the kinds of checks that each key goes with; name and weight go with any. One key of a check is a kind itself.
 var checkKinds = reward.Keys()
 
 // checkKeys are the keys of a check. Those that look at the answer are read in package reward.
@@ -38,12 +38,12 @@ var checkKeys = withRewardKeys(keys[episode.Check]{
 })
 
 func withRewardKeys(k keys[episode.Check]) keys[episode.Check] {
-	for key, kind := range checkKinds {
+	for key := range checkKinds {
 		if _, here := k[key]; here {
 			continue
 		}
 		k[key] = func(p *problems, check *episode.Check, at string, value json.RawMessage) {
-			if err := reward.Read(check, kind, key, checkValue(value)); err != nil {
+			if err := reward.Read(check, key, checkValue(value)); err != nil {
 				p.addf("%s: %v", at, err)
 			}
 		}
@@ -77,7 +77,7 @@ func readVerify(p *problems, t *episode.Task, at string, value json.RawMessage) 
 func readCheck(p *problems, at string, value json.RawMessage) (check episode.Check) {
 	given, is := checkKeys.read(p, &check, at, value)
 	slices.Sort(given)
-	kinds := slices.DeleteFunc(slices.Clone(given), func(key string) bool { return checkKinds[key] != key })
+	kinds := slices.DeleteFunc(slices.Clone(given), func(key string) bool { return !slices.Contains(checkKinds[key], key) })
 	switch {
 	case !is:
 		return check
@@ -86,12 +86,14 @@ func readCheck(p *problems, at string, value json.RawMessage) (check episode.Che
 	case len(kinds) == 0 && slices.Contains(given, "tests"):
 		p.addf("%s: tests needs a command that runs them", at)
 	case len(kinds) == 0:
-		all := slices.Compact(slices.Sorted(maps.Values(checkKinds)))
+		all := slices.Sorted(maps.Keys(checkKinds))
+		all = slices.DeleteFunc(all, func(key string) bool { return !slices.Contains(checkKinds[key], key) })
 		p.addf("%s: it checks nothing, want one of %s", at, strings.Join(all, ", "))
 	}
 	for _, key := range given {
-		if kind := checkKinds[key]; kind != "" && len(kinds) > 0 && !slices.Contains(kinds, kind) {
-			p.addf("%s: %s only goes with %s", at, key, kind)
+		with := checkKinds[key]
+		if len(with) > 0 && len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(with, kind) }) {
+			p.addf("%s: %s only goes with %s", at, key, strings.Join(with, ", "))
 		}
 	}
 	return check
@@ -127,5 +129,20 @@ func asPattern(value json.RawMessage) (string, error) {
 type checkValue json.RawMessage
 
 func (v checkValue) Text() (string, error)    { return asText(json.RawMessage(v)) }
+func (v checkValue) JSON() json.RawMessage    { return structured(json.RawMessage(v)) }
 func (v checkValue) Number() (float64, error) { return asNumber(json.RawMessage(v)) }
 func (v checkValue) Pattern() (string, error) { return asPattern(json.RawMessage(v)) }
+
+// Texts does not look through strings: a text can be one that reads as a list.
+func (v checkValue) Texts() ([]string, error) {
+	items, err := elements(json.RawMessage(v))
+	if err != nil {
+		text, err := v.Text()
+		return []string{text}, err
+	}
+	texts := make([]string, len(items))
+	for i := 0; i < len(items) && err == nil; i++ {
+		texts[i], err = asText(items[i])
+	}
+	return texts, err
+}

@@ -2,6 +2,7 @@ package datasets_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,9 +19,14 @@ func TestVerifiers(t *testing.T) {
 		"exact":  {`{"exact": "4"}`, " 4\n", "four"},
 		"number": {`{"number": "4", "tolerance": 0.5}`, "2 and 2 are 4.2", "4 is not 5"},
 		"regex":  {`{"regex": "^(a|b)+$"}`, "abba", "abc"},
+
+		"contains": {`{"contains": ["A", 7], "match": "all", "case": "ignore", "trim": "all", "unicode": "nfkc"}`, "a and ７", "a"},
+		"json":     {`{"json": {"schema": {"type": "object", "required": ["n"]}, "equal": {"n": 1.0, "m": null}}}`, `{"n": 1, "m": null}`, `{"n": 1}`},
+		"similar":  {`{"similar": "the cat", "measure": "f1", "threshold": 0.9}`, "Cat!", "dog"},
 	}
-	for key, kind := range reward.Keys() {
-		if key != kind || kind == "command" || kind == "site_state" || kind == "home_state" || kind == "outbox" {
+	elsewhere := []string{"command", "site_state", "home_state", "outbox"}
+	for _, kind := range reward.Kinds() {
+		if !slices.Contains(reward.Keys()[kind], kind) || slices.Contains(elsewhere, kind) {
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -43,5 +49,23 @@ func TestVerifiers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVerifierForms has other ways to say the same.
+func TestVerifierForms(t *testing.T) {
+	n := 4.0
+	for give, want := range map[string]episode.Check{
+		`{"exact": ["4", 5]}`:                         {Exact: episode.Texts{"4", "5"}},
+		`{"exact": "[1, 2]"}`:                         {Exact: episode.Texts{"[1, 2]"}},
+		`{"number": 4, "tolerance": "1%"}`:            {Number: &n, Relative: 0.01},
+		`{"number": 4, "relative": 0.01}`:             {Number: &n, Relative: 0.01},
+		`{"number": 4, "unit": "km"}`:                 {Number: &n, Unit: "km"},
+		`{"json": "{\"equal\": {\"/a\": [ null ]}}"}`: {JSON: &episode.JSONCheck{Equal: map[string]json.RawMessage{"/a": json.RawMessage("[null]")}}},
+	} {
+		tasks := read(t, write(t, "tasks.jsonl", `{"prompt": "a", "verify": `+give+`}`), datasets.Options{})
+		if diff := cmp.Diff([]episode.Check{want}, tasks[0].Verify); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", give, diff)
+		}
 	}
 }

@@ -84,9 +84,9 @@ func answerOf(task *episode.Task) string {
 		return ""
 	}
 	switch check := task.Verify[0]; {
-	case check.Exact != nil:
-		return *check.Exact
-	case check.Number != nil:
+	case len(check.Exact) == 1 && check.Comparison == episode.Comparison{}:
+		return check.Exact[0]
+	case check.Number != nil && check.Unit == "":
 		return strconv.FormatFloat(*check.Number, 'f', -1, 64)
 	}
 	return ""

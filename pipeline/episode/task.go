@@ -79,42 +79,6 @@ type Build struct {
 // Files maps a path to its content. Text is a plain JSON string; bytes that are not UTF-8 are {"base64": "..."}.
 type Files map[string]File
 
-// Check is one way to judge an episode. Exactly one of Command, Exact, Number, Regex, SiteState, HomeState, Outbox is set; Tests are files for Command, which
-// runs after they were put in place.
-type Check struct {
-	Name string `json:"name,omitempty"`
-	// After is the message of the user, from 1, behind whose answer the check judges; 0 is the last. Below AtLeast the agent's part
-	// ends there.
-	After   int     `json:"after,omitempty"`
-	AtLeast float64 `json:"at_least,omitempty"`
-	Weight  float64 `json:"weight,omitempty"` // share of the reward; 0 means 1
-	Command string  `json:"command,omitempty"`
-	Tests   Files   `json:"tests,omitempty"`
-	// Reward says where the reward of a command is: "exit" (default: status 0 is 1), "stdout" (the last line is a number),
-	// "file" (reward.json or reward.txt in /logs/verifier), or what reads the output of tests, such as "pytest" (1 if the summary of
-	// pytest -rA has no failure).
-	Reward  string            `json:"reward,omitempty"`
-	Env     map[string]string `json:"env,omitempty"` // of a command, in addition to the sandbox's
-	Timeout time.Duration     `json:"timeout,omitempty"`
-	// Verifier says where the command runs; nil is the task's.
-	Verifier *Verifier `json:"verifier,omitempty"`
-	Exact    *string   `json:"exact,omitempty"`
-	Number   *float64  `json:"number,omitempty"`
-	// Tolerance of Number, absolute; 0 compares exactly up to float rounding (1e-9 relative).
-	Tolerance float64 `json:"tolerance,omitempty"`
-	Regex     string  `json:"regex,omitempty"` // RE2, searched in the final answer
-
-	SiteState *SiteState `json:"site_state,omitempty"`
-	HomeState string     `json:"home_state,omitempty"` // an expression over what the home holds, like SiteState.Expect
-	Outbox    string     `json:"outbox,omitempty"`     // an expression over the messages that were sent
-}
-
-// SiteState is what a check expects of a web site of the task.
-type SiteState struct {
-	Site   string `json:"site"`
-	Expect string `json:"expect"` // an expression over the state, which is true, false or a number from 0 to 1
-}
-
 // Step is one assistant turn of a reference solution: tool calls, or the final answer.
 type Step struct {
 	Content   string     `json:"content,omitempty"`

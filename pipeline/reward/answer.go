@@ -31,7 +31,8 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// OfAnswer reports whether a check looks at the agent's answer alone.
+// OfAnswer reports whether a check looks at what the agent said: its answer, or its conversation.
 func OfAnswer(check episode.Check) bool {
-	return check.Exact != nil || check.Number != nil || check.Regex != ""
+	return check.Exact != nil || check.Contains != nil || check.Number != nil || check.Regex != "" || check.Similar != "" ||
+		check.JSON != nil && check.JSON.File == ""
 }

@@ -149,7 +149,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("Kind of an example of %s = %q, %v", kind, got, err)
 		}
 	}
-	for _, check := range []episode.Check{{Reward: "file"}, {Reward: "file", Exact: &text}} {
+	for _, check := range []episode.Check{{Reward: "file"}, {Reward: "file", Exact: episode.Texts{text}}} {
 		if kind, err := reward.Kind(check); err == nil {
 			t.Errorf("Kind(%+v) = %q, want an error: there is no command", check, kind)
 		}

@@ -71,8 +71,10 @@ type kind struct {
 // Value is a dataset's value for a key.
 type Value interface {
 	Text() (string, error)    // a string, or a number as written
+	Texts() ([]string, error) // one such, or a list of them
 	Number() (float64, error) // a finite number, or a string with one
 	Pattern() (string, error) // a string with a regular expression
+	JSON() json.RawMessage    // valid JSON; a string that holds an object or a list is that
 }
 
 var kinds = map[string]kind{
@@ -83,6 +85,9 @@ var kinds = map[string]kind{
 	"tests":       {verify: verifyCommand, given: func(check episode.Check) bool { return len(check.Tests) > 0 && check.Reward != "file" }},
 	"reward_file": {verify: verifyRewardFile, given: func(check episode.Check) bool { return check.Reward == "file" }},
 	"exact":       exact,
+	"contains":    contains,
+	"similar":     similar,
+	"json":        jsonKind,
 	"number":      number,
 	"regex":       regex,
 	"site_state":  siteState,
@@ -93,20 +98,25 @@ var kinds = map[string]kind{
 // Kinds lists the kinds of checks, sorted.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// Keys maps the keys of checks in datasets to the kind that each goes with.
-func Keys() map[string]string {
-	keys := map[string]string{}
-	for name, kind := range kinds {
-		for _, key := range kind.keys {
-			keys[key] = name
+// Keys maps the keys of checks in datasets to the kinds that each goes with.
+func Keys() map[string][]string {
+	keys := map[string][]string{}
+	for _, name := range Kinds() {
+		for _, key := range kinds[name].keys {
+			keys[key] = append(keys[key], name)
 		}
 	}
 	return keys
 }
 
-// Read takes the value of a key of a kind. Datasets read the keys of commands and of site_state themselves.
-func Read(check *episode.Check, kind, key string, value Value) error {
-	return kinds[kind].read(check, key, value)
+// Read takes the value of a key. Datasets read the keys of commands and of site_state themselves.
+func Read(check *episode.Check, key string, value Value) error {
+	for _, kind := range kinds {
+		if kind.read != nil && slices.Contains(kind.keys, key) {
+			return kind.read(check, key, value) // the same for all kinds with the key
+		}
+	}
+	return fmt.Errorf("no kind of check has the key %q", key)
 }
 
 // Kind returns the kind of a check, or an error if it has none or several.

@@ -45,7 +45,7 @@ func subject(t *testing.T, sb sandbox.Sandbox, answer string) reward.Subject {
 }
 
 func TestAnswers(t *testing.T) {
-	exact := func(s string) episode.Check { return episode.Check{Exact: &s} }
+	exact := func(s string) episode.Check { return episode.Check{Exact: episode.Texts{s}} }
 	number := func(f float64, tolerance float64) episode.Check {
 		return episode.Check{Number: &f, Tolerance: tolerance}
 	}
@@ -88,7 +88,7 @@ func TestAnswers(t *testing.T) {
 
 func TestWeights(t *testing.T) {
 	yes, no := "yes", "no"
-	checks := []episode.Check{{Name: "a", Exact: &yes, Weight: 3}, {Exact: &no}}
+	checks := []episode.Check{{Name: "a", Exact: episode.Texts{yes}, Weight: 3}, {Exact: episode.Texts{no}}}
 	rewards, mean, err := reward.Verify(t.Context(), checks, subject(t, nil, "yes"))
 	if err != nil || mean != 0.75 {
 		t.Fatalf("mean = %v, %v, want 0.75", mean, err)
@@ -102,10 +102,10 @@ func TestBrokenSpec(t *testing.T) {
 	text := "x"
 	for _, check := range []episode.Check{
 		{},
-		{Command: "true", Exact: &text},
+		{Command: "true", Exact: episode.Texts{text}},
 		{Tests: episode.Files{"a": nil}},
 		{Regex: "("},
-		{Exact: &text, Weight: math.Inf(1)},
+		{Exact: episode.Texts{text}, Weight: math.Inf(1)},
 	} {
 		_, _, err := reward.Verify(t.Context(), []episode.Check{check}, subject(t, nil, "x"))
 		var broken *reward.Broken

@@ -90,7 +90,7 @@ func BenchmarkEpisode(b *testing.B) {
 		toolsets []string
 		verify   []episode.Check
 	}{
-		{"tools=noop", noop(b), []string{"file"}, []episode.Check{{Exact: &hello}}},
+		{"tools=noop", noop(b), []string{"file"}, []episode.Check{{Exact: episode.Texts{hello}}}},
 		{"tools=builtin", builtin, []string{"terminal", "file"}, []episode.Check{{Command: "grep -qx hello f.txt"}}},
 	} {
 		player := &rollout.Player{Model: inProcess{}, Registry: bench.registry, Sandboxes: rollout.Sandboxes{Backend: local}, Prompts: rollout.Prompts{System: "Be brief."}, Now: time.Now}

@@ -123,7 +123,7 @@ func play(t *testing.T, s *script, task episode.Task, edit ...func(*rollout.Play
 	return ep, player.Play(t.Context(), &task, ep)
 }
 
-func exact(text string) []episode.Check { return []episode.Check{{Exact: &text}} }
+func exact(text string) []episode.Check { return []episode.Check{{Exact: episode.Texts{text}}} }
 
 func TestOutcomes(t *testing.T) {
 	touch := episode.Call{ID: "c", Name: "touch", Arguments: `{"path":"a"}`}

@@ -43,7 +43,7 @@ func TestNoisy(t *testing.T) {
 	answer := "The value is 42."
 	n := 42.0
 	judged := task("judged")
-	judged.Verify = []episode.Check{{Number: &n}, {Regex: `(?i)everything|done|4\d`}, {Exact: &answer}}
+	judged.Verify = []episode.Check{{Number: &n}, {Regex: `(?i)everything|done|4\d`}, {Exact: episode.Texts{answer}}}
 	long := task("long")
 	for range 20 {
 		long.Gold = slices.Insert(long.Gold, 0, gold("", "search_files", `{"pattern":"x"}`))

@@ -3,10 +3,7 @@ package scripted
 import (
 	"bytes"
 	"cmp"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -83,15 +80,11 @@ func newScript(task *episode.Task) *script {
 		}
 	}
 	for _, check := range task.Verify {
-		if check.Exact == nil && check.Number == nil && check.Regex == "" {
+		if kept, ok := ofAnswer(check); ok {
+			sc.checks = append(sc.checks, kept)
+		} else {
 			sc.workspaced = true
-			continue
 		}
-		kept := episode.Check{Number: check.Number, Tolerance: check.Tolerance, Regex: strings.Clone(check.Regex)}
-		if check.Exact != nil {
-			kept.Exact = new(strings.TrimSpace(strings.Clone(*check.Exact)))
-		}
-		sc.checks = append(sc.checks, kept)
 	}
 	return sc
 }
@@ -133,24 +126,4 @@ func (sc *script) asked(req *request) *script {
 		}
 	}
 	return sc
-}
-
-var anyNumber = regexp.MustCompile(`-?[0-9][0-9,_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?`)
-
-// couldScore reports whether an answer might satisfy a check; in doubt it might.
-func (sc *script) couldScore(answer string) bool {
-	text := strings.TrimSpace(answer)
-	return slices.ContainsFunc(sc.checks, func(check episode.Check) bool {
-		switch {
-		case check.Exact != nil:
-			return *check.Exact == "" || strings.EqualFold(text, *check.Exact)
-		case check.Number != nil: // wider than any verifier, and every number counts instead of the last one
-			return slices.ContainsFunc(anyNumber.FindAllString(text, -1), func(found string) bool {
-				n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(found), 64)
-				return err != nil || math.Abs(n-*check.Number) <= check.Tolerance+1e-6*max(1, math.Abs(*check.Number))
-			})
-		}
-		re, err := regexp.Compile(check.Regex)
-		return err != nil || re.MatchString(answer)
-	})
 }
