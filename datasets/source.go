@@ -173,7 +173,11 @@ func (s *Source) task(r row) (*episode.Task, problems) {
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	return decode(fields, metadata)
+	task, wrong := decode(fields, metadata)
+	if task != nil {
+		withScorers(&wrong, task, r.file)
+	}
+	return task, wrong
 }
 
 // fields are the entries of a row, or the reason why there are none.

@@ -21,6 +21,7 @@ var checkKinds = reward.Keys()
 var checkKeys = withRewardKeys(keys[episode.Check]{
 	"name":    field(asPlain, func(c *episode.Check) *string { return &c.Name }),
 	"command": field(asCommand, func(c *episode.Check) *string { return &c.Command }),
+	"python":  field(asScorer, func(c *episode.Check) *string { return &c.Python }),
 	"tests": func(p *problems, check *episode.Check, at string, value json.RawMessage) {
 		check.Tests = fileMap(p, at, value, cleanTestPath)
 	},

@@ -24,7 +24,7 @@ func TestVerifiers(t *testing.T) {
 		"json":     {`{"json": {"schema": {"type": "object", "required": ["n"]}, "equal": {"n": 1.0, "m": null}}}`, `{"n": 1, "m": null}`, `{"n": 1}`},
 		"similar":  {`{"similar": "the cat", "measure": "f1", "threshold": 0.9}`, "Cat!", "dog"},
 	}
-	elsewhere := []string{"command", "site_state", "home_state", "outbox"}
+	elsewhere := []string{"command", "python", "site_state", "home_state", "outbox"}
 	for _, kind := range reward.Kinds() {
 		if !slices.Contains(reward.Keys()[kind], kind) || slices.Contains(elsewhere, kind) {
 			continue

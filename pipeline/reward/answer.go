@@ -30,9 +30,3 @@ func clip(text string) string {
 	}
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
-
-// OfAnswer reports whether a check looks at what the agent said: its answer, or its conversation.
-func OfAnswer(check episode.Check) bool {
-	return check.Exact != nil || check.Contains != nil || check.Number != nil || check.Regex != "" || check.Similar != "" ||
-		check.JSON != nil && check.JSON.File == ""
-}

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,11 +30,11 @@ func verifyCommand(ctx context.Context, check episode.Check, subject Subject) (j
 	if err != nil || ran.obstructed {
 		return judgement{detail: ran.detail}, err
 	}
-	value, detail, err := judge(check, ran.exit, ran.stdout, ran.detail)
+	judged, err := judge(check, ran.exit, ran.stdout, ran.detail)
 	if err != nil && ran.blame != "" {
 		return ran.failure(err), nil
 	}
-	return judgement{value: value, detail: detail}, err
+	return judged, err
 }
 
 // execution is a verifier's command that ended by itself.
@@ -94,7 +92,11 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	timeout := cmp.Or(check.Timeout, DefaultTimeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = prepare(ctx, sb, check, subject.Apart)
+	ground := groundOf(sb.Layout())
+	said, variables, err := ground.said(subject)
+	if err == nil {
+		err = prepare(ctx, sb, check, subject.Apart, said)
+	}
 	if err == nil && ready != nil {
 		err = ready(ctx, sb)
 	}
@@ -105,8 +107,7 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 		return ran, late(ctx, timeout, err)
 	}
 	both := sandbox.NewCapture(0, 4096)
-	ground := groundOf(sb.Layout())
-	env := ground.environment(sb.Layout(), check)
+	env := append(ground.environment(sb.Layout(), check), variables...)
 	for _, name := range slices.Sorted(maps.Keys(check.Env)) {
 		env = append(env, name+"="+check.Env[name])
 	}
@@ -133,30 +134,34 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 }
 
 // judge turns how the command ended into a verdict.
-func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (float64, string, error) {
+func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (judgement, error) {
 	switch signal := signalOf(exit); {
 	case signal != 0:
-		return 0, "", &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d: %s", signal, detail)}
+		return judgement{}, &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d: %s", signal, detail)}
 	case exit.Code == 126 || exit.Code == 127:
-		return 0, "", &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier could not be run (status %d): %s", exit.Code, detail)}
+		return judgement{}, &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier could not be run (status %d): %s", exit.Code, detail)}
 	case parsers[check.Reward] != nil:
 		return parsers[check.Reward](stdout, detail)
 	case check.Reward != "stdout":
-		return verdict(exit.Code == 0), fmt.Sprintf("status %d: %s", exit.Code, detail), nil
+		return judgement{value: verdict(exit.Code == 0), detail: fmt.Sprintf("status %d: %s", exit.Code, detail)}, nil
 	case exit.Code != 0:
-		return 0, "", &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier ended with status %d and gave no reward: %s", exit.Code, detail)}
+		return judgement{}, &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier ended with status %d and gave no reward: %s", exit.Code, detail)}
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
-	value, err := strconv.ParseFloat(last, 64)
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, "", &Broken{Class: "output", Message: fmt.Sprintf("verifier's last line %q is not a finite number", clip(last))}
+	judged, err := parseText([]byte(last))
+	if err != nil && strings.HasPrefix(last, "{") {
+		judged, err = parseVerdict([]byte(last))
 	}
-	return value, detail, nil
+	if err != nil {
+		return judgement{}, &Broken{Class: "output", Message: fmt.Sprintf("verifier's last line is no reward: %v", err)}
+	}
+	judged.detail = detail
+	return judged, nil
 }
 
 // prepare ends everything that the agent started and puts the check's files in place.
-func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check, apart bool) error {
+func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check, apart bool, said []sandbox.FileWrite) error {
 	if err := sb.KillAll(ctx); err != nil {
 		return fmt.Errorf("end the agent's processes: %w", err)
 	}
@@ -165,7 +170,7 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check, apart
 	if err := sb.Files().Remove(ctx, append([]string{layout.Tests}, shadows(check.Tests)...)...); err != nil {
 		return fmt.Errorf("empty %s: %w", layout.Tests, err)
 	}
-	if err := groundOf(layout).make(ctx, sb.Files()); err != nil {
+	if err := groundOf(layout).make(ctx, sb.Files(), said); err != nil {
 		return err
 	}
 	if err := clean(ctx, sb, layout, apart); err != nil {

@@ -22,10 +22,10 @@ func groundOf(layout sandbox.Layout) ground { return ground(path.Join(layout.Tmp
 var grounds embed.FS
 
 // make creates the directory anew. The agent can write to its parent, and can make the parent unwritable.
-func (g ground) make(ctx context.Context, files sandbox.Files) error {
+func (g ground) make(ctx context.Context, files sandbox.Files, said []sandbox.FileWrite) error {
 	err := files.Remove(ctx, string(g))
 	if err == nil {
-		err = files.Write(ctx, g.files()...)
+		err = files.Write(ctx, append(g.files(), said...)...)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("%w: %w", errInTheWay, err)
@@ -38,7 +38,7 @@ func (g ground) make(ctx context.Context, files sandbox.Files) error {
 
 func (g ground) files() []sandbox.FileWrite {
 	var writes []sandbox.FileWrite
-	for name, at := range map[string]string{"gitconfig": g.gitconfig(), "sitecustomize.py": g.startup() + "/sitecustomize.py", "bash_env": g.startup() + "/bash_env"} {
+	for name, at := range map[string]string{"gitconfig": g.gitconfig(), "sitecustomize.py": g.startup() + "/sitecustomize.py", "bash_env": g.startup() + "/bash_env", "score.py": g.scoring()} {
 		data, err := grounds.ReadFile("ground/" + name)
 		if err != nil {
 			panic(err) // the file is embedded
@@ -51,6 +51,7 @@ func (g ground) files() []sandbox.FileWrite {
 
 func (g ground) home() string      { return string(g) + "/home" }
 func (g ground) startup() string   { return string(g) + "/startup" } // of programs
+func (g ground) scoring() string   { return string(g) + "/score.py" }
 func (g ground) gitconfig() string { return g.home() + "/.gitconfig" }
 
 // environment is a verifier's environment, between the sandbox's own and that of its check. Its HOME has no files of the agent: no

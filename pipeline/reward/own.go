@@ -34,7 +34,7 @@ func (o *Own) of(check episode.Check) episode.Verifier {
 
 // apart says whether the command of a check has a sandbox of its own.
 func (o *Own) apart(check episode.Check) bool {
-	if o == nil || check.Command == "" {
+	if o == nil || check.Command == "" && check.Python == "" {
 		return false
 	}
 	v := o.of(check)

@@ -15,10 +15,10 @@ var pytestResult = regexp.MustCompile(`^(PASSED|XFAIL|SKIPPED|FAILED|ERROR|XPASS
 
 // judgePytest reads a summary of pytest, as Terminal-Bench does: each result must be one that pytest counts as no failure. The last
 // summary counts, as what the tests print of the agent's stands before it. Without any, the tests did not run.
-func judgePytest(stdout, detail string) (float64, string, error) {
+func judgePytest(stdout, detail string) (judgement, error) {
 	at := pytestSummary.FindAllStringIndex(stdout, -1)
 	if len(at) == 0 {
-		return 0, "", &Broken{Class: "output", Message: "the tests printed no summary of pytest -rA: " + detail}
+		return judgement{}, &Broken{Class: "output", Message: "the tests printed no summary of pytest -rA: " + detail}
 	}
 	good, bad := 0, 0
 	for line := range strings.Lines(stdout[at[len(at)-1][1]:]) {
@@ -31,9 +31,9 @@ func judgePytest(stdout, detail string) (float64, string, error) {
 		}
 	}
 	if good+bad == 0 {
-		return 0, "", &Broken{Class: "output", Message: "the summary of pytest has no results: " + detail}
+		return judgement{}, &Broken{Class: "output", Message: "the summary of pytest has no results: " + detail}
 	}
-	return verdict(bad == 0), fmt.Sprintf("%d of %d tests passed: %s", good, good+bad, detail), nil
+	return judgement{value: verdict(bad == 0), detail: fmt.Sprintf("%d of %d tests passed: %s", good, good+bad, detail)}, nil
 }
 
 // mostOutput is how much of a command's output decides.

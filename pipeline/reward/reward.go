@@ -30,6 +30,8 @@ type Subject struct {
 	// Apart says that the sandbox has its own processes and shared memory: only processes of the episode can send a signal to a
 	// verifier, and all files in /dev/shm belong to the episode.
 	Apart bool
+	// Said returns the conversation and the calls of tools so far, as the journal has them; nil where they are not known.
+	Said func() ([]episode.Message, []episode.ToolCall)
 	// State returns what a web site of the task holds, as a JSON object; nil where there are none.
 	State func(ctx context.Context, site string) (json.RawMessage, error)
 	// Home and Outbox return what the episode's home holds, and what was sent from it, likewise.
@@ -82,8 +84,11 @@ var kinds = map[string]kind{
 		given: func(check episode.Check) bool {
 			return check.Command != "" && len(check.Tests) == 0 && check.Reward != "file"
 		}},
-	"tests":       {verify: verifyCommand, given: func(check episode.Check) bool { return len(check.Tests) > 0 && check.Reward != "file" }},
+	"tests": {verify: verifyCommand, given: func(check episode.Check) bool {
+		return check.Command != "" && len(check.Tests) > 0 && check.Reward != "file"
+	}},
 	"reward_file": {verify: verifyRewardFile, given: func(check episode.Check) bool { return check.Reward == "file" }},
+	"python":      python,
 	"exact":       exact,
 	"contains":    contains,
 	"similar":     similar,
@@ -121,7 +126,7 @@ func Read(check *episode.Check, key string, value Value) error {
 
 // Kind returns the kind of a check, or an error if it has none or several.
 func Kind(check episode.Check) (string, error) {
-	if check.Command == "" && (len(check.Tests) > 0 || check.Reward == "file") {
+	if check.Command == "" && (len(check.Tests) > 0 && check.Python == "" || check.Reward == "file") {
 		return "", errors.New("verify: tests and a reward file need a command")
 	}
 	given := slices.DeleteFunc(Kinds(), func(name string) bool { return !kinds[name].given(check) })
@@ -181,14 +186,14 @@ func Verify(ctx context.Context, checks []episode.Check, subject Subject) ([]epi
 
 // Clear removes what a check brought into the sandbox, for an agent that goes on.
 func Clear(ctx context.Context, check episode.Check, subject Subject) error {
-	if check.Command == "" || subject.Own.apart(check) {
+	if check.Command == "" && check.Python == "" || subject.Own.apart(check) {
 		return nil
 	}
 	sb, err := subject.Sandbox(ctx)
 	if err != nil {
 		return err
 	}
-	paths := []string{sb.Layout().Tests}
+	paths := []string{sb.Layout().Tests, string(groundOf(sb.Layout()))}
 	if check.Reward == "file" {
 		paths = append(paths, Verdicts)
 	}

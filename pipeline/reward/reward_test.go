@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // open gives a fresh sandbox of a backend that is on every machine.
-func open(t *testing.T) sandbox.Sandbox {
+func open(t testing.TB) sandbox.Sandbox {
 	t.Helper()
 	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})
 	if err != nil {
@@ -35,7 +35,7 @@ func open(t *testing.T) sandbox.Sandbox {
 	return sb
 }
 
-func subject(t *testing.T, sb sandbox.Sandbox, answer string) reward.Subject {
+func subject(t testing.TB, sb sandbox.Sandbox, answer string) reward.Subject {
 	return reward.Subject{Answer: answer, Sandbox: func(context.Context) (sandbox.Sandbox, error) {
 		if sb == nil {
 			t.Error("the sandbox was opened for a check of the answer alone")

@@ -36,6 +36,7 @@ func (j *judge) subject() reward.Subject {
 	subject := reward.Subject{
 		Answer: j.ep.Answer, Sandbox: j.sandbox.open, Apart: j.Sandboxes.known().Isolation["processes"] == "own",
 		Earlier: j.verdicts, Own: j.Sandboxes.Own(j.task, j.sandbox.spec, j.sandbox.end),
+		Said: func() ([]episode.Message, []episode.ToolCall) { return j.ep.Messages, j.kit.session.Trace() },
 	}
 	if sites, ok := registry.Service[stateful](j.kit.session); ok {
 		subject.State = sites.State

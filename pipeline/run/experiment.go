@@ -64,7 +64,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 		models: newModels(on),
 		draws:  draws{opened: on, byName: map[string]*drawn{}, fixed: map[string]error{}},
 	}
-	e.tasks = tasks{opened: on, draws: &e.draws, left: map[string]bool{}}
+	e.tasks = tasks{opened: on, draws: &e.draws, left: map[string]bool{}, scorers: map[string]bool{}}
 	e.services = services{models: &e.models, backend: e.sandboxes}
 	e.closers = append(e.closers, on.images.Close)
 	e.Room = e.processors.Pace

@@ -20,6 +20,9 @@ func (f *File) experiment(parts experimentParts) map[string]string {
 	if parts.Browser != "" {
 		all["browser_flags"] = parts.Browser
 	}
+	if parts.Scorers != "" {
+		all["scorers"] = parts.Scorers
+	}
 	own := f.ownTexts(parts)
 	for _, s := range f.Settings() {
 		text, special := own[s.name()]
@@ -74,6 +77,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 // experimentParts are digests of contents, as a file of the same name may have changed.
 type experimentParts struct {
 	Dataset, Mapping, Distribution, System string
+	Scorers                                string // the files of checks that a dataset names and does not have
 	Tasks                                  string // the distributions that tasks name
 	Tools                                  string // what a model can be shown
 	Replay                                 string // the journal that is replayed

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,6 +35,7 @@ type tasks struct {
 	widened  int    // tasks that open a network wider than the run's
 	built    bool   // some task has a Dockerfile
 	surveyed bool
+	scorers  map[string]bool // the digests of the scorers of checks
 	steps    []datasets.Step // how many tasks each step of the choice left
 	left     map[string]bool // tasks that are not played, with skip_bad_rows
 }
@@ -130,7 +132,7 @@ func (t *tasks) survey(ctx context.Context) error {
 	if t.widened > 0 {
 		fmt.Fprintf(t.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", t.widened, t.Tasks, t.File.Sandbox.Network)
 	}
-	t.parts.Tasks = t.draws.ofTasks()
+	t.parts.Tasks, t.parts.Scorers = t.draws.ofTasks(), strings.Join(slices.Sorted(maps.Keys(t.scorers)), ", ")
 	return errors.Join(append(problems, t.draws.bare())...)
 }
 
@@ -155,6 +157,11 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 		t.draws.countBare(task)
 		if len(task.Verify) == 0 {
 			t.unjudged++
+		}
+		for _, check := range task.Verify {
+			if check.Python != "" {
+				t.scorers[digest(check.Python, check.Tests[check.Python])] = true
+			}
 		}
 		if reach[task.Network] > reach[t.File.Sandbox.Network] {
 			t.widened++
