@@ -29,11 +29,12 @@ var checkKeys = withRewardKeys(keys[episode.Check]{
 	"env": func(p *problems, check *episode.Check, at string, value json.RawMessage) {
 		check.Env = variables(p, at, value)
 	},
-	"after":    field(asCount, func(c *episode.Check) *int { return &c.After }),
-	"at_least": field(asNumber, func(c *episode.Check) *float64 { return &c.AtLeast }),
-	"weight":   field(asPositive, func(c *episode.Check) *float64 { return &c.Weight }),
-	"timeout":  field(asDuration, func(c *episode.Check) *time.Duration { return &c.Timeout }),
-	"verifier": verifierOf(func(c *episode.Check) **episode.Verifier { return &c.Verifier }),
+	"after":        field(asCount, func(c *episode.Check) *int { return &c.After }),
+	"at_least":     field(asNumber, func(c *episode.Check) *float64 { return &c.AtLeast }),
+	"weight":       field(asPositive, func(c *episode.Check) *float64 { return &c.Weight }),
+	"test_timeout": field(asDuration, func(c *episode.Check) *time.Duration { return &c.TestTimeout }),
+	"timeout":      field(asDuration, func(c *episode.Check) *time.Duration { return &c.Timeout }),
+	"verifier":     verifierOf(func(c *episode.Check) **episode.Verifier { return &c.Verifier }),
 
 	"site_state": readState,
 })

@@ -27,7 +27,7 @@ const DefaultTimeout = 120 * time.Second
 // code caused that. A verifier that runs the agent's code must bound its time itself, and count a timeout as failed.
 func verifyCommand(ctx context.Context, check episode.Check, subject Subject) (judgement, error) {
 	ran, err := execute(ctx, check, subject, nil)
-	if err != nil || ran.obstructed {
+	if err != nil || ran.failed {
 		return judgement{detail: ran.detail}, err
 	}
 	judged, err := judge(check, ran.exit, ran.stdout, ran.detail)
@@ -43,8 +43,8 @@ type execution struct {
 	exit   sandbox.Exit
 	stdout string
 	detail string // what it printed last
-	// obstructed says that it did not run: files of the agent were in the way of its files.
-	obstructed bool
+	// failed says that the verdict is 0 already: files of the agent were in the way of its files, or tests took too long.
+	failed bool
 	// blame says what the agent's code did to the command, when no other code can have done it; otherwise "".
 	blame string
 }
@@ -89,7 +89,7 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	if err != nil {
 		return ran, err
 	}
-	timeout := cmp.Or(check.Timeout, DefaultTimeout)
+	timeout, whole := cmp.Or(check.Timeout, DefaultTimeout), ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ground := groundOf(sb.Layout())
@@ -102,7 +102,7 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	}
 	if err != nil {
 		if obstructed(err) {
-			return execution{obstructed: true, detail: "the agent left no place for the verifier's files: " + err.Error()}, nil
+			return execution{failed: true, detail: "the agent left no place for the verifier's files: " + err.Error()}, nil
 		}
 		return ran, late(ctx, timeout, err)
 	}
@@ -127,7 +127,13 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 		return ran, late(ctx, timeout, err)
 	}
 	ran = execution{sb: sb, exit: result.Exit, stdout: string(result.Stdout.Bytes()), detail: tail(string(both.Bytes())), blame: blame(result, subject.Apart)}
-	if result.TimedOut {
+	if check.TestTimeout > 0 && ran.blame == "" {
+		ran.blame = ground.late(whole, sb.Files())
+	}
+	switch {
+	case result.TimedOut && check.TestTimeout > 0 && ran.blame != "":
+		ran.failed, ran.detail = true, fmt.Sprintf("%s: verifier timed out after %s: %s", ran.blame, timeout, ran.detail)
+	case result.TimedOut:
 		return ran, &Broken{Class: "timeout", Message: fmt.Sprintf("verifier timed out after %s: %s", timeout, ran.detail)}
 	}
 	return ran, nil

@@ -33,7 +33,7 @@ const (
 // killed it. A missing or unreadable verdict, or two different ones, are not a reward of 0: the verifier is Broken.
 func verifyRewardFile(ctx context.Context, check episode.Check, subject Subject) (judgement, error) {
 	ran, err := execute(ctx, check, subject, emptyVerdicts)
-	if err != nil || ran.obstructed {
+	if err != nil || ran.failed {
 		return judgement{detail: ran.detail}, err
 	}
 	reading, cancel := context.WithTimeout(ctx, readTime)

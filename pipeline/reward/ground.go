@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"strings"
 
 	"trajgen/pipeline/episode"
 	"trajgen/sandbox"
@@ -38,7 +39,7 @@ func (g ground) make(ctx context.Context, files sandbox.Files, said []sandbox.Fi
 
 func (g ground) files() []sandbox.FileWrite {
 	var writes []sandbox.FileWrite
-	for name, at := range map[string]string{"gitconfig": g.gitconfig(), "sitecustomize.py": g.startup() + "/sitecustomize.py", "bash_env": g.startup() + "/bash_env", "score.py": g.scoring()} {
+	for name, at := range map[string]string{"gitconfig": g.gitconfig(), "sitecustomize.py": g.startup() + "/sitecustomize.py", "bash_env": g.startup() + "/bash_env", "score.py": g.scoring(), "test_timeout.py": g.startup() + "/test_timeout.py"} {
 		data, err := grounds.ReadFile("ground/" + name)
 		if err != nil {
 			panic(err) // the file is embedded
@@ -52,6 +53,7 @@ func (g ground) files() []sandbox.FileWrite {
 func (g ground) home() string      { return string(g) + "/home" }
 func (g ground) startup() string   { return string(g) + "/startup" } // of programs
 func (g ground) scoring() string   { return string(g) + "/score.py" }
+func (g ground) lateTests() string { return string(g) + "/late_tests" }
 func (g ground) gitconfig() string { return g.home() + "/.gitconfig" }
 
 // environment is a verifier's environment, between the sandbox's own and that of its check. Its HOME has no files of the agent: no
@@ -68,10 +70,22 @@ func (g ground) environment(layout sandbox.Layout, check episode.Check) []string
 		"GIT_CONFIG_KEY_0=core.hooksPath", "GIT_CONFIG_VALUE_0=/dev/null",
 		"GIT_CONFIG_KEY_1=core.fsmonitor", "GIT_CONFIG_VALUE_1=false",
 	}
+	if check.TestTimeout > 0 {
+		env = append(env, fmt.Sprintf("TRAJGEN_TEST_TIMEOUT=%v", check.TestTimeout.Seconds()), "TRAJGEN_LATE_TESTS="+g.lateTests())
+	}
 	if _, named := check.Env["HOME"]; !named && !speaksOfHome.MatchString(check.Command) {
 		env = append(env, "HOME="+g.home(), "GIT_CONFIG_GLOBAL="+g.gitconfig())
 	}
 	return env
+}
+
+// late says which tests took longer than the limit for each; "" for none.
+func (g ground) late(ctx context.Context, files sandbox.Files) string {
+	data, _, err := files.Read(ctx, g.lateTests(), 0, 2000)
+	if err != nil { // there is no such file before the first test
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
 }
 
 var speaksOfHome = regexp.MustCompile(`(^|[\s=:'"(<>|;&])~(/|\s|$)|\bHOME\b`)

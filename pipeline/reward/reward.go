@@ -80,7 +80,7 @@ type Value interface {
 }
 
 var kinds = map[string]kind{
-	"command": {verify: verifyCommand, keys: []string{"command", "env", "reward", "tests", "timeout", "verifier"},
+	"command": {verify: verifyCommand, keys: []string{"command", "env", "reward", "test_timeout", "tests", "timeout", "verifier"},
 		given: func(check episode.Check) bool {
 			return check.Command != "" && len(check.Tests) == 0 && check.Reward != "file"
 		}},
@@ -128,6 +128,9 @@ func Read(check *episode.Check, key string, value Value) error {
 func Kind(check episode.Check) (string, error) {
 	if check.Command == "" && (len(check.Tests) > 0 && check.Python == "" || check.Reward == "file") {
 		return "", errors.New("verify: tests and a reward file need a command")
+	}
+	if timeout := cmp.Or(check.Timeout, DefaultTimeout); 2*check.TestTimeout >= timeout {
+		return "", fmt.Errorf("verify: test_timeout is %s, want less than half of the check's timeout of %s", check.TestTimeout, timeout)
 	}
 	given := slices.DeleteFunc(Kinds(), func(name string) bool { return !kinds[name].given(check) })
 	if len(given) != 1 {

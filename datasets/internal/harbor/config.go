@@ -28,6 +28,7 @@ type config struct {
 // part is what tables of the agent and of the verifier have in common.
 type part struct {
 	Seconds float64 `json:"timeout_sec"`
+	Each    float64 `json:"test_timeout_sec"` // of each test, which is our own
 	Env     variables
 	network
 }

@@ -172,7 +172,7 @@ name = "one"
 [[steps]]
 name = "two"
 agent = {timeout_sec = 20}
-verifier = {timeout_sec = 5, env = {B = "2"}}
+verifier = {timeout_sec = 5, test_timeout_sec = 2, env = {B = "2"}}
 `,
 		"tests/common": "c", "steps/one/instruction.md": "First.", "steps/one/tests/test.sh": "1", "steps/one/solution/solve.sh": "s1",
 		"steps/two/instruction.md": "Second.", "steps/two/tests/test.sh": "2", "steps/two/solution/solve.sh": "s2",
@@ -187,6 +187,7 @@ verifier = {timeout_sec = 5, env = {B = "2"}}
 		return check
 	}
 	one, two := first(check("one", "1", "1", 600)), check("two", "2", "2", 5)
+	two.(map[string]any)["test_timeout"] = 2.0
 	if diff := cmp.Diff([]any{one, two}, got["verify"]); diff != "" {
 		t.Errorf("verify (-want +got):\n%s", diff)
 	}

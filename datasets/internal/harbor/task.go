@@ -113,7 +113,7 @@ func merged(whole, own part) part {
 	env := map[string]string{}
 	maps.Copy(env, whole.Env)
 	maps.Copy(env, own.Env)
-	return part{Seconds: cmp.Or(own.Seconds, whole.Seconds), Env: env}
+	return part{Seconds: cmp.Or(own.Seconds, whole.Seconds), Each: cmp.Or(own.Each, whole.Each), Env: env}
 }
 
 func (t *task) instruction(name string) string {
@@ -133,6 +133,9 @@ func (t *task) verify(name string, p part, tests map[string]file) map[string]any
 	check := map[string]any{
 		"command": "/tests/test.sh", "tests": contents(tests, "/tests/"), "reward": "file",
 		"timeout": cmp.Or(p.Seconds, verifierSeconds),
+	}
+	if p.Each > 0 {
+		check["test_timeout"] = p.Each
 	}
 	if len(p.Env) > 0 {
 		check["env"] = p.Env

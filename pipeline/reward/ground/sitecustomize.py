@@ -41,6 +41,29 @@ class Last(object):
         self.move()
 
 
+class Limit(object):
+    """Hears when a program begins to run tests, and has each limited."""
+
+    def __init__(self, here):
+        self.code = os.path.join(here, "test_timeout.py")
+
+    def spec(self, name):
+        import importlib.util
+
+        return importlib.util.spec_from_file_location(name, self.code)
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "_pytest.config":
+            plugins = os.environ.get("PYTEST_PLUGINS", "")
+            os.environ["PYTEST_PLUGINS"] = plugins + "," * bool(plugins) + "trajgen_pytest_timeout"
+        elif name == "trajgen_pytest_timeout":
+            return self.spec(name)
+        elif name == "unittest.suite":  # the module before it has the class of all tests
+            spec = self.spec("trajgen_unittest_timeout")
+            spec.loader.exec_module(type(sys)(spec.name))
+        return None
+
+
 def begin():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p) != here]
@@ -59,6 +82,8 @@ def begin():
     sys.path[:0] = [p for p in path if inside(p, cwd)]
     if sys.path and not getattr(sys.flags, "safe_path", False):
         sys.meta_path.insert(0, Last(cwd))
+    if "TRAJGEN_TEST_TIMEOUT" in os.environ and sys.version_info >= (3, 4):
+        sys.meta_path.insert(0, Limit(here))
 
 
 begin()

@@ -38,7 +38,7 @@ type judged struct {
 // judgeTime bounds the verdict on a session.
 const judgeTime = 10 * time.Minute
 
-// judge judges the sandbox of a session that has ended. A check of the answer has no verdict: clients do not send what their agent says.
+// judge judges the sandbox of a session that has ended. A check of what the agent said has no verdict: clients do not send it.
 func (d *Desk) judge(task *episode.Task, apart bool) judged {
 	j := judged{Task: task.ID}
 	if len(task.Verify) == 0 {
@@ -46,7 +46,7 @@ func (d *Desk) judge(task *episode.Task, apart bool) judged {
 		return j
 	}
 	if slices.ContainsFunc(task.Verify, reward.OfAnswer) {
-		j.Why = "a verifier looks at the agent's answer, which clients do not send"
+		j.Why = "a verifier looks at what the agent said, which clients do not send"
 		return j
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime) // that of the session has ended
