@@ -260,7 +260,7 @@ func (t *tasks) hasVerifier(v *episode.Verifier) error {
 	if v == nil || t.opening() != nil { // what another check reports
 		return nil
 	}
-	problems := []error{sandbox.CheckAllow(v.Allow), t.offers(v.Network, v.Image, v.Allow...)}
+	problems := []error{sandbox.CheckAllow(v.Allow), t.offers(sandbox.Spec{Network: sandbox.Network(v.Network), Image: v.Image, Allow: v.Allow})}
 	if g := t.Backend.Guarantees(); v.Sandbox == episode.VerifierFork && !g.Snapshots {
 		problems = append(problems, lacking(fmt.Errorf("the %s sandbox cannot fork: leave sandbox out, or choose one that can, such as native or docker, with --sandbox", g.Backend), g))
 	}
