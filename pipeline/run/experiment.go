@@ -227,8 +227,8 @@ func (a afterwards) Write(p []byte) (int, error) {
 
 // teach makes the scripted server learn the tasks during the survey.
 func (e *Experiment) teach(context.Context) error {
-	if e.server != nil {
-		e.learn = e.server.Learn
+	if e.Scripted != nil {
+		e.learn = e.Scripted.Learn
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type models struct {
 	*opened
 	purse
 	exchanges
-	server     *scripted.Server              // nil without a policy
+	Scripted   *scripted.Server              // nil without a policy
 	clients    []*model.Client               // the models that play the agent
 	probes     []func(context.Context) error // of all models, called before the first episode
 	swept      model.ByName                  // clients, of a sweep of models; nil without
@@ -121,7 +121,7 @@ func (m *models) startServer(cfg *model.Config) error {
 		return fmt.Errorf("start the scripted server: %w", err)
 	}
 	cfg.TraceHeaders = true
-	m.server = server
+	m.Scripted = server
 	m.closers = append(m.closers, server.Close)
 	return nil
 }

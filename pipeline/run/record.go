@@ -74,7 +74,7 @@ func (m *models) beginTape(run string) error {
 		return nil
 	}
 	about := record.Session{Window: m.clients[0].Window()}
-	if m.server == nil {
+	if m.Scripted == nil {
 		about.Bases = []string{baseURL(m.File.Model)}
 	}
 	return m.recorder.Tape.Begin(run, about)

@@ -25,8 +25,10 @@ type call struct {
 	looks          bool
 }
 
-// declined is the whole of the noop policy. It has no number in it and says nothing that a verifier could look for.
-var declined = turn{content: "I cannot help with that."}
+// Declined is the whole of the noop policy. It has no number in it and says nothing that a verifier could look for.
+const Declined = "I cannot help with that."
+
+var declined = turn{content: Declined}
 
 // next is what comes next in an episode.
 type next struct {
@@ -45,7 +47,7 @@ func (s *Server) next(req *request, taskID, episodeID string) (n next, no *refus
 		n.position = said(req, nil, who)
 		n.turn, no = s.replay(episodeID, n.position)
 	default:
-		sc, ok := s.find(taskID, req)
+		sc, ok := s.find(episodeID, taskID, req)
 		if !ok {
 			return next{}, invalid("unknown_task", fmt.Sprintf("policy %s knows no task %q and none that begins with this "+
 				"user message (was the server started with the dataset?)", s.cfg.Policy, taskID))

@@ -32,21 +32,40 @@ type library struct {
 	byFirst map[string][]*script // by the text of the first user message; sorted by id
 }
 
-// Learn makes the task known. A task that comes again replaces itself. Of its files and tests nothing is kept.
+// Learn makes the task known. A task that comes again replaces itself. Of its files and tests nothing is kept. One under the id of an
+// episode is what that episode plays instead of its own task's.
 func (l *library) Learn(task *episode.Task) {
 	sc := newScript(task)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if old := l.byID[sc.id]; old != nil {
-		for _, each := range append(old.subagents, old) {
-			l.byFirst[each.first] = slices.DeleteFunc(l.byFirst[each.first], func(other *script) bool { return other == each })
-		}
-	}
+	l.forget(sc.id)
 	l.byID[sc.id] = sc
 	for _, each := range append(sc.subagents, sc) {
 		list := append(l.byFirst[each.first], each)
 		slices.SortFunc(list, func(a, b *script) int { return strings.Compare(a.id, b.id) })
 		l.byFirst[each.first] = list
+	}
+}
+
+// Forget makes the task unknown again.
+func (l *library) Forget(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(id)
+}
+
+// forget is called with the lock held.
+func (l *library) forget(id string) {
+	old := l.byID[id]
+	if old == nil {
+		return
+	}
+	delete(l.byID, id)
+	for _, each := range append(old.subagents, old) {
+		l.byFirst[each.first] = slices.DeleteFunc(l.byFirst[each.first], func(other *script) bool { return other == each })
+		if len(l.byFirst[each.first]) == 0 {
+			delete(l.byFirst, each.first)
+		}
 	}
 }
 
@@ -89,12 +108,15 @@ func newScript(task *episode.Task) *script {
 	return sc
 }
 
-// find picks the task that a request is about: by its id, or by what the user said first.
-func (l *library) find(id string, req *request) (*script, bool) {
+// find picks the task that a request is about: by its id, where that of the episode comes before that of the task, or by what the
+// user said first.
+func (l *library) find(episodeID, taskID string, req *request) (*script, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if known, ok := l.byID[id]; ok {
-		return known.asked(req), true
+	for _, id := range []string{episodeID, taskID} {
+		if known, ok := l.byID[id]; ok {
+			return known.asked(req), true
+		}
 	}
 	var list []*script
 	for i := range req.Messages { // a harness may put examples before the task's own first message

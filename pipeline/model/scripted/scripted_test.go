@@ -83,6 +83,22 @@ func TestSamePromptTwice(t *testing.T) {
 	}
 }
 
+// TestScriptOfAnEpisode gives one episode of a task another script than the others have.
+func TestScriptOfAnEpisode(t *testing.T) {
+	tk := task("t")
+	server := newServer(t, scripted.Config{Policy: scripted.Oracle}, tk)
+	server.Learn(&episode.Task{ID: "own", Prompt: tk.Prompt, Gold: []episode.Step{{Content: "another"}}})
+	for id, want := range map[string]string{"own": "another", "e": `|read_file({"path":"main.py","limit":20})`} {
+		if got := begin(t, server, tk, id, "terminal", "read_file").next().String(); got != want {
+			t.Errorf("episode %s says %q, want %q", id, got, want)
+		}
+	}
+	server.Forget("own")
+	if got := begin(t, server, tk, "own", "terminal", "read_file").next().String(); got == "another" {
+		t.Errorf("it says %q after it was forgotten", got)
+	}
+}
+
 // TestSeveralUserMessages plays on over them, past assistant messages that the dataset wrote.
 func TestSeveralUserMessages(t *testing.T) {
 	tk := &episode.Task{ID: "t", Prompt: []episode.Message{
