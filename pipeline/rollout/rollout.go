@@ -48,6 +48,9 @@ type Player struct {
 	// Skills makes an episode's skills; nil where the run has none, and so may be what it returns.
 	Skills func(task *episode.Task, ep *episode.Episode) Skills
 
+	// Look sees what the agent of an episode left in its sandbox, if that was opened, before it is judged; nil looks at nothing.
+	Look func(ctx context.Context, ep *episode.Episode, sb sandbox.Sandbox)
+
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
 
@@ -123,6 +126,11 @@ func (a *attempt) play(ctx context.Context) error {
 		}
 		if err := a.converse(ctx); err != nil {
 			return err
+		}
+		if a.Look != nil && a.sandbox.isOpen() {
+			if sb, err := a.sandbox.open(ctx); err == nil {
+				a.Look(ctx, a.ep, sb)
+			}
 		}
 		return a.judge.verify(ctx)
 	}()
