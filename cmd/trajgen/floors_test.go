@@ -24,6 +24,7 @@ var floors = map[string]float64{
 	"pipeline/run/check":      5.5,
 	"pipeline/run/setup":      5.5,
 	"pipeline/run":            5,
+	"pipeline/run/proof":      4.5,
 	"pipeline":                4,
 	"sandbox/all":             4,
 	"pipeline/rollout":        3,

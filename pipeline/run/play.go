@@ -23,6 +23,7 @@ type Play struct {
 	MaxErrorsInRow    int          `yaml:"max_errors_in_row" experiment:"no" help:"stop the run when episodes of so many tasks in a row end in the same error outcome; 0 never does"`
 	MaxErrorShare     float64      `yaml:"max_error_share" experiment:"no" help:"share of error outcomes above which the exit code is 3"`
 	JournalSegment    sandbox.Size `yaml:"journal_segment,omitempty" experiment:"no" help:"size at which the journal begins another file (default 64M)"`
+	ProofDir          string       `yaml:"proof_dir,omitempty" experiment:"no" help:"where proofs of tasks are kept (default: beside the images of this user)"`
 }
 
 // Validate says what is wrong with the section.
