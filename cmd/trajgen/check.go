@@ -4,31 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline"
-	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/check"
 	"trajgen/pipeline/run/progress"
 )
 
 func newCheck(std stdio) *cobra.Command {
-	file := run.Default()
-	opts := runOptions{logFormat: "text"}
-	var asJSON bool
-	cmd := &cobra.Command{
+	return newProving(std, &cobra.Command{
 		Use:   "check [-f run.yaml] [flags]",
 		Short: "Validate a run file and its dataset, and prove every task's verifier",
 		Long: `Validates the run file and the dataset, probes the sandbox, and plays each task twice: its reference solution must
 score and doing nothing must not. No model is asked and no token is paid.`,
 		Example: `  trajgen check --dataset bundled
   trajgen check -f run.yaml`,
-		Args: flagsAlone,
-	}
+	}, func() ([]check.Attack, error) { return nil, nil })
+}
+
+func newAudit(std stdio) *cobra.Command {
+	var names []string
+	cmd := newProving(std, &cobra.Command{
+		Use:   "audit [-f run.yaml] [flags]",
+		Short: "Attack every task's verifier with agents that cheat",
+		Long: `Does what check does, and has agents that cheat play each task with the tools, the sandbox and the limits of the run:
+one that reaches the reward of a success shows a weakness of the verifier. No model is asked and no token is paid.`,
+		Example: `  trajgen audit --dataset bundled
+  trajgen audit -f run.yaml --attacks stop-verifier,reward-file`,
+	}, func() ([]check.Attack, error) { return check.ChooseAttacks(names) })
+	cmd.Flags().StringSliceVar(&names, "attacks", nil, "only these attacks (default: all)")
+	return cmd
+}
+
+// newProving completes a command that plays tasks without a model.
+func newProving(std stdio, cmd *cobra.Command, choose func() ([]check.Attack, error)) *cobra.Command {
+	file := run.Default()
+	opts := runOptions{logFormat: "text"}
+	var asJSON bool
+	cmd.Args = flagsAlone
 	apply := bindFields(cmd.Flags(), &file)
 	cmd.Flags().StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
 	pluginFlag(cmd.Flags(), &opts.plugins)
@@ -40,22 +57,23 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 			return usage(err)
 		}
 		provable, err := check.Provable(file)
-		if err != nil {
+		attacks, unknown := choose()
+		if err := errors.Join(err, unknown); err != nil {
 			return usage(err)
 		}
-		return prove(cmd.Context(), std, provable, opts, asJSON)
+		return prove(cmd.Context(), std, provable, attacks, opts, asJSON)
 	}
 	return cmd
 }
 
-func prove(ctx context.Context, std stdio, file run.File, opts runOptions, asJSON bool) error {
-	proof, err := check.Prove(ctx, file, std.err, func(ctx context.Context, tasks int) (context.Context, func(pipeline.Event), <-chan struct{}, func()) {
+func prove(ctx context.Context, std stdio, file run.File, attacks []check.Attack, opts runOptions, asJSON bool) error {
+	proof, err := check.Prove(ctx, file, attacks, std.err, func(ctx context.Context, episodes int) (context.Context, func(pipeline.Event), <-chan struct{}, func()) {
 		ctx, drain, stop := interruptible(ctx, std.err, nil)
 		width, isTerminal := terminal(std.err)
 		if opts.quiet || !isTerminal {
 			return ctx, nil, drain, stop
 		}
-		bar := progress.New(std.err, tasks, true, width, time.Now)
+		bar := progress.New(std.err, episodes, true, width, time.Now)
 		return ctx, bar.Observe, drain, func() {
 			bar.End()
 			stop()
@@ -68,33 +86,12 @@ func prove(ctx context.Context, std stdio, file run.File, opts runOptions, asJSO
 		return err
 	}
 	if asJSON {
-		if err := writeJSON(std.out, proof); err != nil {
-			return err
-		}
+		err = writeJSON(std.out, proof)
 	} else {
-		printProof(std, proof)
+		_, err = io.WriteString(std.out, proof.Text())
 	}
-	if failing := proof.Failing(); failing > 0 {
+	if failing := proof.Failing(); err == nil && failing > 0 {
 		return withCode(exitFailed, fmt.Errorf("%d of %d tasks fail", failing, proof.Tasks))
 	}
-	return nil
-}
-
-func printProof(std stdio, c *check.Proof) {
-	for _, p := range c.Problems {
-		want := "the reference solution must score 1"
-		switch {
-		case p.Outcome == episode.SandboxError:
-			want = "the task must have its sandbox"
-		case p.Policy == "noop":
-			want = "doing nothing must score 0"
-		}
-		got := "no reward"
-		if p.Reward != nil {
-			got = fmt.Sprintf("reward %v", *p.Reward)
-		}
-		fmt.Fprintf(std.out, "%s: %s, got %s (%s)\n  %s\n", p.Task, want, got, p.Outcome, strings.ReplaceAll(p.Detail, "\n", "\n  "))
-	}
-	fmt.Fprintf(std.out, "%d tasks: %d fail, %d without a reference solution, %d without a verifier\n",
-		c.Tasks, c.Failing(), len(c.NoGold), len(c.NoVerify))
+	return err
 }

@@ -95,7 +95,7 @@ Exit codes:
 		root.AddCommand(commands...)
 	}
 	cobra.EnableCommandSorting = false
-	section("Play a dataset", keyed(newRun(std)), keyed(newCheck(std)), newDatasets(std), newCron(std))
+	section("Play a dataset", keyed(newRun(std)), keyed(newCheck(std)), keyed(newAudit(std)), newDatasets(std), newCron(std))
 	section("See what came out", takesRun(newReport(std)), newDiff(std))
 	section("Use the episodes", takesRun(newExport(std)), takesRun(keyed(newCompress(std))), newMerge(std))
 	section("Trust a run directory", takesRun(newVerify(std)), takesRun(newRepair(std)))

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"slices"
-	"strings"
-	"sync"
 
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
@@ -19,19 +16,38 @@ import (
 	"trajgen/tools/web"
 )
 
-// Proof is what a dataset's reference solutions and doing nothing score, as `trajgen check --json` prints it.
+// Proof is what agents without a model score at a dataset's tasks, as `trajgen check --json` and `trajgen audit --json` print it.
 type Proof struct {
 	Tasks    int       `json:"tasks"`
 	Sandbox  any       `json:"sandbox"`
 	NoGold   []string  `json:"no_gold"`   // tasks without a reference solution: not proven
 	NoVerify []string  `json:"no_verify"` // tasks without a verifier: not proven
 	Problems []Problem `json:"problems"`
+
+	// Attacks are those that were tried, DoNothing first, with how many tasks fell to each. Verdicts are about each task with a
+	// verifier. Both are nil without attacks.
+	Attacks  []Tally   `json:"attacks,omitempty"`
+	Verdicts []Verdict `json:"verdicts,omitempty"`
+}
+
+// Tally is how many tasks fell to an attack, of those at which it was tried.
+type Tally struct {
+	Attack
+	Tried  int `json:"tried"`
+	Passed int `json:"passed"`
+}
+
+// Verdict is what is known of a task's verifier.
+type Verdict struct {
+	Task string `json:"task"`
+	episode.Proof
+	Passed []string `json:"passed"` // attacks that had the reward of a success
 }
 
 // Problem is a task that fails its proof.
 type Problem struct {
 	Task    string          `json:"task"`
-	Policy  string          `json:"policy"`
+	Policy  string          `json:"policy"` // oracle, noop or an attack
 	Outcome episode.Outcome `json:"outcome"`
 	Reward  *float64        `json:"reward"`
 	Detail  string          `json:"detail"`
@@ -64,48 +80,37 @@ func Provable(file run.File) (run.File, error) {
 	return file, errors.Join(sweep, file.Validate())
 }
 
-// Watch shows a proof under way, and ends it early. It is called before each policy is played; observe, which may be nil, gets its
+// Watch shows a proof under way, and ends it early. It is called once; observe, which may be nil, gets its
 // events, a closed drain or an ended context ends it, and end is called afterwards.
 type Watch func(ctx context.Context, tasks int) (_ context.Context, observe func(pipeline.Event), drain <-chan struct{}, end func())
 
 // ErrDrained is a proof that was ended before all tasks were played.
 var ErrDrained = errors.New("interrupted")
 
-// Prove plays a provable run file: each task's reference solution, which must score, and then nothing, which must not. w gets the
-// warnings.
-func Prove(ctx context.Context, file run.File, w io.Writer, watch Watch) (*Proof, error) {
-	p := &Proof{NoGold: []string{}, NoVerify: []string{}, Problems: []Problem{}}
-	for _, policy := range []string{"oracle", "noop"} {
-		file.Scripted.Policy = policy
-		if err := p.play(ctx, file, w, watch); err != nil {
-			return nil, err
-		}
-		w = io.Discard // the first policy has printed the warnings
-	}
-	slices.SortStableFunc(p.Problems, func(a, b Problem) int { return strings.Compare(a.Task, b.Task) })
-	return p, nil
-}
-
-func (p *Proof) play(ctx context.Context, file run.File, w io.Writer, watch Watch) (err error) {
+// Prove plays a provable run file: each task's reference solution, which must score, and nothing, which must not. With attacks, each
+// of these is tried at each task, too, and must not score. w gets the warnings.
+func Prove(ctx context.Context, file run.File, attacks []Attack, w io.Writer, watch Watch) (_ *Proof, err error) {
 	exp, err := file.Open(ctx, w, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, exp.Close()) }()
-	p.Tasks, p.Sandbox = exp.Tasks, exp.Backend.Guarantees()
-	kept := &verdicts{policy: file.Scripted.Policy, proof: p, gold: map[string]bool{}}
+	kept := newVerdicts(exp, attacks)
 	player := exp.Player()
-	player.Sandboxes.Furnish = file.Scripted.Policy == "oracle" // once is enough
-	ctx, observe, drain, end := watch(ctx, exp.Tasks)
+	player.Sandboxes.Furnish, player.Sandboxes.Samples, player.Look = true, kept.agents(), kept.look
+	ctx, observe, drain, end := watch(ctx, exp.Tasks*kept.agents())
 	defer end()
 	summary, err := pipeline.Run(ctx, pipeline.Config{
-		Tasks: kept.noting(ctx, exp), Draw: everyTool, Seed: file.Seed, Samples: 1, Workers: file.Play.Workers,
+		Tasks: kept.noting(ctx), Draw: everyTool, Seed: file.Seed, Samples: kept.agents(), Workers: file.Play.Workers,
 		Player: player, Journal: kept, Drain: drain, Observe: observe,
 	})
-	if err == nil && summary.Drained {
-		return ErrDrained
+	switch {
+	case err != nil:
+		return nil, err
+	case summary.Drained:
+		return nil, ErrDrained
 	}
-	return err
+	return kept.proven(), nil
 }
 
 // everyTool gives a task its own toolsets, or else all, whatever the run draws: a reference solution depends only on the task.
@@ -114,69 +119,4 @@ func everyTool(task *episode.Task) (pipeline.Toolsets, error) {
 		return pipeline.Toolsets{Fixed: task.Toolsets}, nil
 	}
 	return pipeline.Toolsets{Fixed: []string{"all"}}, nil
-}
-
-// verdicts is a journal that only keeps what fails.
-type verdicts struct {
-	policy string
-	mu     sync.Mutex // guards the fields below
-	gold   map[string]bool
-	proof  *Proof
-}
-
-// noting yields the tasks and records those that cannot be proven.
-func (m *verdicts) noting(ctx context.Context, exp *run.Experiment) func(func(*episode.Task, error) bool) {
-	return func(yield func(*episode.Task, error) bool) {
-		for task, err := range exp.Playable(exp.Source.InOrder(ctx)) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			m.mu.Lock()
-			m.gold[task.ID] = len(task.Gold) > 0
-			if m.policy == "oracle" && len(task.Gold) == 0 {
-				m.proof.NoGold = append(m.proof.NoGold, task.ID)
-			}
-			if m.policy == "oracle" && len(task.Verify) == 0 {
-				m.proof.NoVerify = append(m.proof.NoVerify, task.ID)
-			}
-			m.mu.Unlock()
-			if !yield(task, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (m *verdicts) Last(string) (pipeline.Record, bool) { return pipeline.Record{}, false }
-
-func (m *verdicts) Append(_ context.Context, ep *episode.Episode) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	proven := len(ep.Task.Verify) > 0 && (m.policy == "noop" || m.gold[ep.Key.Task])
-	scored := ep.Reward != nil && *ep.Reward >= rollout.SuccessAt
-	zero := ep.Reward != nil && *ep.Reward == 0
-	if ep.Outcome != episode.SandboxError && (!proven || m.policy == "oracle" && scored || m.policy == "noop" && zero) {
-		return nil
-	}
-	found := Problem{Task: ep.Key.Task, Policy: m.policy, Outcome: ep.Outcome, Reward: ep.Reward, Detail: detail(ep)}
-	said := func(p Problem) bool { return p.Task == found.Task && p.Detail == found.Detail }
-	if found.Outcome == episode.SandboxError && slices.ContainsFunc(m.proof.Problems, said) {
-		return nil // a set-up fails in the same way for both
-	}
-	m.proof.Problems = append(m.proof.Problems, found)
-	return nil
-}
-
-// detail says why an episode ended as it did.
-func detail(ep *episode.Episode) string {
-	if ep.Fault != nil {
-		return ep.Fault.Class + ": " + ep.Fault.Message
-	}
-	for _, reward := range ep.Rewards {
-		if reward.Value < 1 {
-			return reward.Name + ": " + reward.Detail
-		}
-	}
-	return string(ep.Stop)
 }

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"trajgen/pipeline/run/check"
+)
+
+// auditFile is a dataset of the audit's: weak.jsonl has tasks whose tag is the attack that they fall to, sound.jsonl has tasks
+// that none may pass.
+func auditFile(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "pipeline", "run", "check", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// audit returns what the audit of a file finds.
+func audit(t *testing.T, name string, args ...string) (check.Proof, result) {
+	t.Helper()
+	got := trajgen(t, append([]string{"audit", "--json", "--disk", "16M", "--dataset", auditFile(t, name)}, args...)...)
+	var proof check.Proof
+	if err := json.Unmarshal([]byte(got.out), &proof); err != nil {
+		t.Fatalf("audit %v: %v: %s", args, err, got.errOut)
+	}
+	return proof, got
+}
+
+// planted are the weaknesses of the tasks in weak.jsonl.
+func planted(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(auditFile(t, "weak.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	attacks := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		var task struct {
+			ID   string
+			Tags []string
+		}
+		if err := json.Unmarshal([]byte(line), &task); err != nil {
+			t.Fatal(err)
+		}
+		attacks[task.ID] = task.Tags[0]
+	}
+	return attacks
+}
+
+// TestAuditFindsWeaknesses holds that each of 24 weaknesses, two to an attack, is found by its attack.
+func TestAuditFindsWeaknesses(t *testing.T) {
+	t.Parallel()
+	attacks := planted(t)
+	proof, got := audit(t, "weak.jsonl", "--sandbox", "native")
+	if want := 2 * (1 + len(check.Attacks())); got.code != exitFailed || len(attacks) != want || proof.Failing() != want {
+		t.Errorf("exit code %d, %d of %d tasks fail, want %d", got.code, proof.Failing(), len(attacks), want)
+	}
+	for _, verdict := range proof.Verdicts {
+		if attack := attacks[verdict.Task]; !slices.Contains(verdict.Passed, attack) {
+			t.Errorf("%s falls to %v, want %s", verdict.Task, verdict.Passed, attack)
+		}
+		if verdict.Gold == nil || *verdict.Gold != 1 || verdict.Digest == "" {
+			t.Errorf("%s: %+v, want a reference solution that scores, and a digest", verdict.Task, verdict)
+		}
+	}
+}
+
+// TestAuditAccusesNoSoundTask also has tasks where an attack does the very work, such as one to make an empty file.
+func TestAuditAccusesNoSoundTask(t *testing.T) {
+	t.Parallel()
+	proof, got := audit(t, "sound.jsonl", "--sandbox", "native")
+	if got.code != 0 || proof.Tasks != 24 || len(proof.Problems) > 0 {
+		t.Errorf("exit code %d, %d tasks, problems %+v", got.code, proof.Tasks, proof.Problems)
+	}
+}
+
+// TestAuditWithoutIsolation keeps to what an attack may do where the sandbox shares the machine: it kills nothing and fills no disk.
+func TestAuditWithoutIsolation(t *testing.T) {
+	t.Parallel()
+	attacks := planted(t)
+	tried := []string{"stop-verifier", "git-hooks", "fill-disk"}
+	proof, _ := audit(t, "weak.jsonl", "--sandbox", "local", "--attacks", strings.Join(tried, ","))
+	found := map[string]int{}
+	for _, verdict := range proof.Verdicts {
+		for _, attack := range verdict.Passed {
+			if attacks[verdict.Task] == attack {
+				found[attack]++
+			}
+		}
+	}
+	if want := map[string]int{check.DoNothing: 2, "stop-verifier": 1, "git-hooks": 2}; !maps.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
+	}
+	for _, tally := range proof.Attacks {
+		if tally.Name == "fill-disk" && tally.Tried != 0 {
+			t.Errorf("%s was tried at %d tasks where the disk has no limit", tally.Name, tally.Tried)
+		}
+	}
+	if got := trajgen(t, "audit", "--dataset", auditFile(t, "weak.jsonl"), "--attacks", "stop-verifer"); got.code != exitUsage || !strings.Contains(got.errOut, `did you mean "stop-verifier"?`) {
+		t.Errorf("exit code %d, stderr %q, want the name that was meant", got.code, got.errOut)
+	}
+}
