@@ -8,7 +8,7 @@ import (
 )
 
 // Proofs are the proofs that this machine keeps.
-func (f File) Proofs() proof.Store { return proof.Store{Dir: proof.Dir(f.Play.ProofDir, ImageDir())} }
+func (p Play) Proofs() proof.Store { return proof.Store{Dir: proof.Dir(p.ProofDir, ImageDir())} }
 
 // ProofDigest names a task under the experiment's conditions: what a reference solution, doing nothing and an attack find. What
 // is only about the model is not of them.

@@ -45,7 +45,7 @@ func newVerdicts(exp *run.Experiment, attacks []Attack) *verdicts {
 	for _, attack := range attacks {
 		made.Attacks = append(made.Attacks, Tally{Attack: attack})
 	}
-	return &verdicts{exp: exp, store: exp.File.Proofs(), attacks: attacks, sandbox: g, proof: made, tasks: map[string]*trial{}, spare: map[string]bool{}}
+	return &verdicts{exp: exp, store: exp.File.Play.Proofs(), attacks: attacks, sandbox: g, proof: made, tasks: map[string]*trial{}, spare: map[string]bool{}}
 }
 
 // agents is how many there are.
