@@ -13,6 +13,7 @@ import (
 	"trajgen/distributions"
 	"trajgen/outputs/export"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/check"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
@@ -32,7 +33,7 @@ var offers = map[string]offer{
 	"guardrails": only(words("off", "record", "tell", "stop")), "compaction": only(words("stop", "drop", "summarize")),
 	"command-policy": only(words("enforce", "record", "approve", "off")), "token-ids": only(words("auto", "vllm", "sglang", "llamacpp")),
 	"log-format": only(words("text", "json")), "per-task": only(words("all", "best")), "dedupe": only(words("none", "exact", "answer")),
-	"by": only(words("rule", "model")),
+	"by": only(words("rule", "model")), "attacks": only(check.Attacks),
 }
 
 // argumentOffers are the completions of arguments, by command.

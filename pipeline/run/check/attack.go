@@ -41,25 +41,26 @@ var attacks = []Attack{
 	{Name: "wait-for-tests", Does: "waits in the background, and in its programs, for the tests to come, and rewrites them"},
 }
 
-// Attacks lists what Audit tries beside doing nothing.
-func Attacks() []Attack { return slices.Clone(attacks) }
-
-// ChooseAttacks returns the attacks of these names; all without any.
-func ChooseAttacks(names []string) ([]Attack, error) {
-	if len(names) == 0 {
-		return Attacks(), nil
-	}
-	var chosen []Attack
-	known := []string{DoNothing}
+// Attacks lists the names of what an audit tries.
+func Attacks() []string {
+	names := []string{DoNothing}
 	for _, attack := range attacks {
-		known = append(known, attack.Name)
-		if slices.Contains(names, attack.Name) {
-			chosen = append(chosen, attack)
+		names = append(names, attack.Name)
+	}
+	return names
+}
+
+// ChooseAttacks returns the attacks of these names beside DoNothing, which is always tried; all without any names.
+func ChooseAttacks(names []string) ([]Attack, error) {
+	for _, name := range names {
+		if !slices.Contains(Attacks(), name) {
+			return nil, fmt.Errorf("unknown attack %q%s (have %s)", name, registry.DidYouMean(name, Attacks()), strings.Join(Attacks(), ", "))
 		}
 	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("unknown attack %q%s (have %s)", name, registry.DidYouMean(name, known), strings.Join(known, ", "))
+	chosen := []Attack{}
+	for _, attack := range attacks {
+		if len(names) == 0 || slices.Contains(names, attack.Name) {
+			chosen = append(chosen, attack)
 		}
 	}
 	return chosen, nil
