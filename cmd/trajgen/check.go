@@ -67,18 +67,7 @@ func newProving(std stdio, cmd *cobra.Command, choose func() ([]check.Attack, er
 }
 
 func prove(ctx context.Context, std stdio, file run.File, attacks []check.Attack, opts runOptions, asJSON bool) error {
-	proof, err := check.Prove(ctx, file, attacks, std.err, func(ctx context.Context, episodes int) (context.Context, func(pipeline.Event), <-chan struct{}, func()) {
-		ctx, drain, stop := interruptible(ctx, std.err, nil)
-		width, isTerminal := terminal(std.err)
-		if opts.quiet || !isTerminal {
-			return ctx, nil, drain, stop
-		}
-		bar := progress.New(std.err, episodes, true, width, time.Now)
-		return ctx, bar.Observe, drain, func() {
-			bar.End()
-			stop()
-		}
-	})
+	proof, err := check.Prove(ctx, file, attacks, std.err, opts.watchProof(std))
 	if errors.Is(err, errInterrupted) || errors.Is(err, check.ErrDrained) {
 		return withCode(exitInterrupted, errors.New("interrupted"))
 	}
@@ -94,4 +83,20 @@ func prove(ctx context.Context, std stdio, file run.File, attacks []check.Attack
 		return withCode(exitFailed, fmt.Errorf("%d of %d tasks fail", failing, proof.Tasks))
 	}
 	return err
+}
+
+// watchProof shows a proof under way, and has signals end it.
+func (o runOptions) watchProof(std stdio) check.Watch {
+	return func(ctx context.Context, episodes int) (context.Context, func(pipeline.Event), <-chan struct{}, func()) {
+		ctx, drain, stop := interruptible(ctx, std.err, nil)
+		width, isTerminal := terminal(std.err)
+		if o.quiet || !isTerminal || o.logFormat != "text" {
+			return ctx, nil, drain, stop
+		}
+		bar := progress.New(std.err, episodes, true, width, time.Now)
+		return ctx, bar.Observe, drain, func() {
+			bar.End()
+			stop()
+		}
+	}
 }

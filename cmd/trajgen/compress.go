@@ -144,7 +144,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return usage(err)
 	}
-	if result.Result, err = run.ExportTo(ctx, std.out, shorter, o.to, o.out, export.Options{Set: set, Run: about, Images: o.images}); err != nil {
+	if result.Result, err = run.ExportTo(ctx, std.out, shorter, o.to, o.out, export.Options{Set: set, Run: about, Images: o.images, Unsound: o.unsound}); err != nil {
 		return err
 	}
 	if !export.Formats()[o.to].Rows {

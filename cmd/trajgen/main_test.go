@@ -19,6 +19,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/desk"
+	"trajgen/pipeline/run/proof"
 	"trajgen/sandbox"
 )
 
@@ -31,7 +32,15 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
+	proofs, err := os.MkdirTemp("", "trajgen-proofs-")
+	if err == nil {
+		err = os.Setenv(proof.Variable, proofs) // those of the user are not the tests'
+	}
+	if err != nil {
+		panic(err)
+	}
 	code := m.Run()
+	os.RemoveAll(proofs)
 	if binary.dir != "" {
 		os.RemoveAll(binary.dir)
 	}

@@ -18,6 +18,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/check"
 	"trajgen/pipeline/run/progress"
 )
 
@@ -142,7 +143,12 @@ func execute(ctx context.Context, std stdio, file run.File, opts runOptions) (er
 		file.Name = base + "-" + time.Now().UTC().Format("20060102-150405")
 	}
 	dir := file.OutDir()
-	store, err := run.Open(ctx, file, opts.resume, opts.warnings(std.err))
+	store, err := run.Open(ctx, file, opts.resume, opts.warnings(std.err), func(exp *run.Experiment) error {
+		return check.Preflight(ctx, file, exp, opts.warnings(std.err), opts.watchProof(std))
+	})
+	if errors.Is(err, errInterrupted) || errors.Is(err, check.ErrDrained) {
+		return withCode(exitInterrupted, errors.New("interrupted before the run began; what was proven is kept"))
+	}
 	if err != nil {
 		return err
 	}

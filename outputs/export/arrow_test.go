@@ -176,6 +176,10 @@ func wantTrajectory(ep *episode.Episode) object {
 	row["sampling_model"], row["sampling_reasoning_effort"] = text(ep.Sampling.Model), text(ep.Sampling.ReasoningEffort)
 	row["sampling_temperature"], row["sampling_top_p"] = ep.Sampling.Temperature, ep.Sampling.TopP
 	row["sampling_max_tokens"] = positive(ep.Sampling.MaxTokens)
+	row["proof"], row["proof_gold"], row["proof_noop"], row["proof_attacks"] = nil, nil, nil, []any{}
+	if p := ep.Proof; p != nil {
+		row["proof"], row["proof_gold"], row["proof_noop"] = jsonOf(p), p.Gold, p.Noop
+	}
 	row["user_questions"], row["user_model"], row["user_usage"] = nil, nil, wantUsage(episode.Usage{})
 	row["approver_usage"] = wantUsage(episode.Usage{})
 	for _, call := range ep.Calls {

@@ -194,6 +194,7 @@ func TestVariables(t *testing.T) {
 		"cost_usd": "cost_usd < 1", "elapsed": "elapsed > 1.4", "drift": `drift == "unknown"`, "safe_to_train": "not safe_to_train", "tags": `"python" in tags`,
 		"difficulty": `difficulty == "hard"`, "meta": `meta.c == "é"`, "answer": `answer contains "answer"`, "fault_class": `fault_class == ""`,
 		"advantage": "advantage >= 0", "group": "group.n >= 1 and group.missing >= 0 and group.passed >= 1 and group.mean <= reward",
+		"proof":    "proof.gold == nil and proof.noop == nil and len(proof.attacks) == 0",
 		"sampling": `sampling.temperature == 0 and sampling.model == "scripted" and sampling.max_tokens == 512`,
 	}
 	episodes := sinktest.Episodes(16)

@@ -9,6 +9,7 @@ import (
 )
 
 var nemoGymFormat = Format{
+	trains:   true,
 	imaging:  inlined,
 	About:    "rollouts as NeMo Gym collects them: one line of request, response and reward for each episode",
 	Settings: map[string]Setting{"agent": {About: "is the name of the agent that the rows point to (default trajgen)"}},

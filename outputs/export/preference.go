@@ -13,6 +13,7 @@ import (
 )
 
 var preferenceFormat = Format{
+	trains:  true,
 	imaging: inlined,
 	About: "TRL's preference pairs: samples of one task that had the same prompt and the same tools, the one with the higher reward chosen and the other rejected. " +
 		"What the harness said before the model's first message is part of the prompt, and what it said later of the answers. " +

@@ -28,6 +28,7 @@ type Sink struct {
 	path      string
 	imaging   imaging
 	nests     bool
+	trains    bool
 	options   Options
 	lost      notes
 	failed    error
@@ -43,6 +44,9 @@ func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 	}
 	if s.failed != nil {
 		return s.failed
+	}
+	if why := ep.Proof.Unsound(); why != "" && s.trains && !s.options.Unsound {
+		return &Refusal{Reason: why}
 	}
 	err := finite(ep)
 	shown := ep

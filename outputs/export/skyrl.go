@@ -13,7 +13,8 @@ import (
 )
 
 var skyrlFormat = Format{
-	About: "what SkyRL's generator would have given for the episodes (one JSON document of parallel lists), from recorded token ids",
+	trains: true,
+	About:  "what SkyRL's generator would have given for the episodes (one JSON document of parallel lists), from recorded token ids",
 	Settings: map[string]Setting{
 		"steps": {
 			About: "is episode (default), which has one entry for each, or turn: one for each turn, for step-wise training and for conversations that were shortened",

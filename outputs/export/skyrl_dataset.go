@@ -7,7 +7,8 @@ import (
 )
 
 var skyrlDatasetFormat = Format{
-	About: "tasks as SkyRL reads them (Parquet), one row for the first sample of each",
+	trains: true,
+	About:  "tasks as SkyRL reads them (Parquet), one row for the first sample of each",
 	Settings: map[string]Setting{
 		"data_source": {About: "names where the tasks are from (default: the run's dataset)"},
 		"env_class":   {About: "is the environment that plays the tasks, by the name under which SkyRL knows it (default trajgen)"},

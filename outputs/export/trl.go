@@ -8,6 +8,7 @@ import (
 )
 
 var trlFormat = Format{
+	trains:  true,
 	imaging: inlined,
 	About: "TRL's conversational rows: messages and tools, with the episode's id and reward beside them. TRL knows no weights: " +
 		"assistant messages of the dataset and what the harness said (prefill, warnings) are trained on like the rest; --without-harness leaves out " +
@@ -23,6 +24,7 @@ var trlFormat = Format{
 }
 
 var promptCompletionFormat = Format{
+	trains:  true,
 	imaging: inlined,
 	About: "TRL's prompt and completion: the prompt is everything before the model's first message, prefill with it, and the completion is the rest, " +
 		"results of tools and warnings of the harness with it. " +

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -40,6 +41,8 @@ var variables = []Variable{
 		}
 		return by
 	}},
+	{"proof", "fields", "of the task, as the run knew it when it began: gold and noop, rewards or nil, and attacks, the names of those that passed", proven(&episode.Proof{}),
+		func(ep *episode.Episode) any { return proven(cmp.Or(ep.Proof, &episode.Proof{})) }},
 	{"subagents", "number", "in its tree: a condition is about the episode, and they go with it", 0, func(ep *episode.Episode) any {
 		n := -1
 		for range ep.Tree() {
@@ -134,6 +137,11 @@ func sampling(s episode.Sampling) map[string]any {
 	return map[string]any{
 		"model": s.Model, "reasoning_effort": s.ReasoningEffort, "temperature": orNil(s.Temperature), "top_p": orNil(s.TopP), "max_tokens": s.MaxTokens,
 	}
+}
+
+// proven are the fields of a proof by name.
+func proven(p *episode.Proof) map[string]any {
+	return map[string]any{"gold": orNil(p.Gold), "noop": orNil(p.Noop), "attacks": append([]string{}, p.Passed()...)}
 }
 
 func orNil(v *float64) any {

@@ -7,6 +7,7 @@ import (
 )
 
 var verifiersFormat = Format{
+	trains:   true,
 	imaging:  inlined,
 	nests:    true,
 	About:    "a results directory of verifiers v1: traces.jsonl with the message graph, and configs/eval.json",

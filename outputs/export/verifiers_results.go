@@ -12,6 +12,7 @@ import (
 )
 
 var verifiersResultsFormat = Format{
+	trains:   true,
 	imaging:  inlined,
 	About:    "a results directory of verifiers before v1: results.jsonl and metadata.json with its averages",
 	Folder:   true,

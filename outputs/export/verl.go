@@ -15,6 +15,7 @@ import (
 )
 
 var verlFormat = Format{
+	trains:  true,
 	imaging: inlined,
 	About: "tasks as verl's reinforcement learning reads them (Parquet), one row for the first sample of each. With --inline-media " +
 		"each row has a column images with those of the prompt, whose places are marked <image>",

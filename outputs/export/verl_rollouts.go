@@ -7,7 +7,8 @@ import (
 )
 
 var verlRolloutsFormat = Format{
-	About: "what verl's agent loop would have given for each episode (Parquet), from recorded token ids",
+	trains: true,
+	About:  "what verl's agent loop would have given for each episode (Parquet), from recorded token ids",
 	open: func(path string, options Options) (target, error) {
 		n := notes{}
 		return openRowSink(path, rowKind{as: "parquet", name: "verl-rollouts", id: "id"}, options, n, n.verlRollout)

@@ -18,6 +18,8 @@ type TaskSummary struct {
 	// Kinds count them by what their samples prove with 95 % confidence: stable_pass (more than 9 of 10 succeed), flaky
 	// (between 5 and 95 of 100 do), stable_fail (less than 1 of 10), or unknown.
 	Kinds []Count `json:"kinds"`
+	// Proofs is null where nothing was known.
+	Proofs *Proofs `json:"proofs,omitempty"`
 	// Table has the tasks that came out worst, and those with nothing but errors.
 	Table   []TaskRow `json:"table"`
 	LeftOut int       `json:"left_out"` // tasks that are not in the table
@@ -45,7 +47,11 @@ type taskTallies struct {
 }
 
 // taskTally is what is counted of a task beside its verdicts.
-type taskTally struct{ row, episodes, errors int }
+type taskTally struct {
+	row, episodes, errors int
+	proven                bool
+	unsound               string // why its proof failed
+}
 
 // add counts an episode of its task. An answer that nothing checked is called a success for want of a better word; it proves
 // nothing and is not counted as one here.
@@ -53,6 +59,9 @@ func (t *taskTallies) add(ep *episode.Episode) {
 	task := tallyOf(&t.tasks, ep.Key.Task)
 	if task.episodes++; task.episodes == 1 || ep.Row < task.row {
 		task.row = ep.Row
+	}
+	if ep.Proof != nil {
+		task.proven, task.unsound = true, ep.Proof.Unsound()
 	}
 	if !ep.Outcome.AgentsDoing() {
 		task.errors++
@@ -87,6 +96,10 @@ func (t *taskTallies) summary() TaskSummary {
 	var kinds counter[string]
 	for _, name := range slices.Sorted(maps.Keys(t.tasks)) {
 		tally, rewards, successes := t.tasks[name], t.reward.of(name), t.success.of(name)
+		if tally.proven {
+			s.Proofs = cmp.Or(s.Proofs, &Proofs{})
+			s.Proofs.add(name, tally.unsound)
+		}
 		row := TaskRow{Task: name, Row: tally.row, Samples: successes.n, Successes: int(successes.sum), Errors: tally.errors, Kind: unknown}
 		if row.Samples == 0 && rewards.open == 0 { // it is not judged
 			continue

@@ -55,7 +55,7 @@ func (r *Report) facts() []fact {
 		named("experiment", r.Fingerprint), named("trajgen", r.Version),
 		{name: "reward", text: estimateText(r.Reward, decimal)},
 		{name: "success rate", text: estimateText(r.SuccessRate, percent)},
-		passFact("pass@k", r.PassAtK), passFact("pass^k", r.PassHatK), r.taskFact(), r.turnsFact(), r.driftFact(),
+		passFact("pass@k", r.PassAtK), passFact("pass^k", r.PassHatK), r.taskFact(), r.Tasks.Proofs.fact(), r.turnsFact(), r.driftFact(),
 		{name: "stops", text: countsText(r.Stops)},
 		r.Subagents.fact(), usageFact(r.Usage), r.costFact(), r.Cost.episodeCostFact(), r.Cost.Earlier.fact(), r.Budget.fact(),
 		otherFact("user", r.User), otherFact("approver", r.Approver), r.fateFact(), r.timeFact(),

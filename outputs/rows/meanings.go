@@ -30,6 +30,7 @@ var TrajectoryMeanings = []Meaning{
 	{[]string{"outcome", "stop"}, "how it ended (success, failure and limit are the agent's doing, the others are not) and why the agent stopped"},
 	{[]string{"fault_outcome", "fault_class", "fault_message"}, "what was not the agent's doing; null together"},
 	{[]string{"answer", "reward", "rewards"}, "the last message, the weighted mean (null: not judged, or not the agent's doing), the verdict of each check"},
+	{[]string{"proof", "proof_gold", "proof_noop", "proof_attacks"}, "what was known of the task's verifier when the run began: the rewards of the reference solution and of doing nothing, the attacks that pass, and all verdicts with the digest of task and conditions (JSON)"},
 	{[]string{"usage", "cost_usd", "model"}, "tokens (null where the server did not say), what they cost, and who answered"},
 	{[]string{"sandbox"}, "what it ran in: backend, isolation, limits, connections to the outside"},
 	{[]string{"web"}, "what the web tools answered from: live, record, replay or corpus"},

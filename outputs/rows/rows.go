@@ -19,6 +19,9 @@ func New(ep *episode.Episode) (row Trajectory, err error) {
 		}
 	}
 	row.tokenColumns(ep)
+	if p := ep.Proof; p != nil {
+		row.ProofGold, row.ProofNoop, row.ProofAttacks = p.Gold, p.Noop, p.Passed()
+	}
 	if usage, asked := ep.ApproverUsage(); asked {
 		row.ApproverUsage = newUsage(usage)
 	}

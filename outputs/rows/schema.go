@@ -100,6 +100,13 @@ type Trajectory struct {
 	Reward       *float64 `parquet:"reward,optional"` // null: not judged, or not the agent's doing
 	Rewards      []Reward `parquet:"rewards,list"`
 
+	// What scripted agents scored at the task, as the run knew it when it began: its reference solution, doing nothing, and the
+	// attacks on its verifier that had the reward of a success. All are null where it knew nothing.
+	Proof        *string  `parquet:"proof,optional,dict"` // JSON of all of that
+	ProofGold    *float64 `parquet:"proof_gold,optional" of:"-"`
+	ProofNoop    *float64 `parquet:"proof_noop,optional" of:"-"`
+	ProofAttacks []string `parquet:"proof_attacks,list" parquet-element:",dict" of:"-"`
+
 	Usage   Usage    `parquet:"usage"`
 	CostUSD *float64 `parquet:"cost_usd,optional"` // of turns, summaries and models that tools asked, by the run's prices; null when not all of it is known
 	Model   *string  `parquet:"model,optional,dict"`

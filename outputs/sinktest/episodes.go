@@ -46,7 +46,14 @@ func Episode(row, sample int) *episode.Episode {
 	i := 2*row + sample
 	outcome := episode.Outcomes()[i%len(episode.Outcomes())]
 	began := time.Date(2026, 5, 6, 7, 8, 9, 123_456_000, time.UTC).Add(time.Duration(i) * time.Second)
+	var proof *episode.Proof
+	if row%2 == 1 {
+		proof = &episode.Proof{
+			Digest: "d1", Gold: new(1.0), Faults: map[string]string{"noop": "timeout"}, Attacks: map[string]*float64{"preload": new(0.5), "reward-file": nil},
+		}
+	}
 	ep := &episode.Episode{
+		Proof:  proof,
 		Schema: episode.SchemaVersion, ID: key.ID(), Key: key, Row: row, Run: "f1e2d3", Attempt: 1,
 		Task: episode.Task{
 			ID: task, Row: row,

@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is written into every journal record and Parquet file.
-const SchemaVersion = 8
+const SchemaVersion = 9
 
 // Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
 // it is journaled and is immutable from then on.
@@ -75,6 +75,7 @@ type Episode struct {
 	Answer  string   `json:"answer,omitempty"`
 	Reward  *float64 `json:"reward"` // null without a verdict, or when the outcome is not the agent's doing
 	Rewards []Reward `json:"rewards,omitempty"`
+	Proof   *Proof   `json:"proof,omitempty"` // of the task, as the run knew it when it began; nil when it knew nothing
 
 	// Drift is nil when the server sent no token ids.
 	Drift *Drift `json:"drift,omitempty"`

@@ -23,6 +23,9 @@ func Outcomes() []Outcome {
 	return []Outcome{Success, Failure, Limit, ModelError, ToolError, SandboxError, VerifierError, Cancelled}
 }
 
+// SuccessAt is the reward from which an episode counts as a success: a weighted sum may fall short of 1 by rounding.
+const SuccessAt = 1 - 1e-9
+
 // AgentsDoing reports whether the outcome says something about the agent, and not about the run.
 func (o Outcome) AgentsDoing() bool { return o == Success || o == Failure || o == Limit }
 

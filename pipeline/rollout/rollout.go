@@ -89,8 +89,8 @@ const (
 	DefaultTime  = 30 * time.Minute
 )
 
-// SuccessAt is the reward from which an episode counts as a success: a weighted sum may fall short of 1 by rounding.
-const SuccessAt = 1 - 1e-9
+// SuccessAt is the reward from which an episode counts as a success.
+const SuccessAt = episode.SuccessAt
 
 // Play plays ep to its end. An error means that it did not end: see pipeline.Player.
 func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {

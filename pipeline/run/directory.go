@@ -35,7 +35,7 @@ func fresh(dir string) error {
 		return fmt.Errorf("open run directory: %w", err)
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name != "journal" && name != record.TapeName && name != "log.jsonl" && !strings.HasPrefix(name, disk.Temporary) {
+		if name := entry.Name(); name != "journal" && name != record.TapeName && name != "log.jsonl" && name != proofsFile && !strings.HasPrefix(name, disk.Temporary) {
 			return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
 		}
 	}
@@ -114,7 +114,7 @@ func MakePlace(out string) error {
 	if err != nil {
 		return err
 	}
-	own := []string{"journal", "images", "trajectories", "tool_calls", "media", "run.json", "report.json", "report.md", SumsName, "log.jsonl"}
+	own := []string{"journal", "images", "trajectories", "tool_calls", "media", "run.json", "report.json", "report.md", SumsName, "log.jsonl", proofsFile}
 	for dir, name := full, ""; ; dir, name = filepath.Dir(dir), filepath.Base(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && (name == "" || slices.Contains(own, name)) {
 			return fmt.Errorf("%s is a run directory, whose files trajgen run and --resume write (want a place beside it, or a new name in it)", dir)

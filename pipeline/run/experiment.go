@@ -36,6 +36,9 @@ type Experiment struct {
 	commands *tools.CommandPolicy
 	skills   *skills.Set // nil without any
 	builds   *builds     // nil where no task has a Dockerfile
+	Played   bool        // every episode is, and a resume only reports
+
+	conditions string // under which tasks are proven
 }
 
 // opened is what the parts of an experiment need.
@@ -78,7 +81,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 		e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb,
 		e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser,
 		e.openPages, e.openSampling, e.openMixture, e.openHome, e.openMessages, e.openMedia, e.openLab,
-		e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage,
+		e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage, e.condition,
 	} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
@@ -88,6 +91,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 		}
 	}
 	if lacks, err := e.lacks(ctx); err != nil || !lacks {
+		e.Played = !lacks
 		return e, err
 	}
 	for _, probe := range e.probes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"trajgen/pipeline"
@@ -23,6 +24,7 @@ type Play struct {
 	MaxErrorsInRow    int          `yaml:"max_errors_in_row" experiment:"no" help:"stop the run when episodes of so many tasks in a row end in the same error outcome; 0 never does"`
 	MaxErrorShare     float64      `yaml:"max_error_share" experiment:"no" help:"share of error outcomes above which the exit code is 3"`
 	JournalSegment    sandbox.Size `yaml:"journal_segment,omitempty" experiment:"no" help:"size at which the journal begins another file (default 64M)"`
+	Preflight         string       `yaml:"preflight,omitempty" experiment:"no" help:"before the first token, prove tasks that have a reference solution and were not proven under these conditions: auto (default) warns of those that fail, must refuses to begin, off proves none"`
 	ProofDir          string       `yaml:"proof_dir,omitempty" experiment:"no" help:"where proofs of tasks are kept (default: beside the images of this user)"`
 }
 
@@ -35,8 +37,18 @@ func (p Play) Validate() error {
 	if p.MaxErrorShare > 1 || p.EpisodeRetryShare > 1 {
 		errs = append(errs, fmt.Errorf("max_error_share is %v and episode_retry_share %v; from 0 to 1", p.MaxErrorShare, p.EpisodeRetryShare))
 	}
+	if !slices.Contains([]string{"", PreflightAuto, PreflightMust, PreflightOff}, p.Preflight) {
+		errs = append(errs, fmt.Errorf("preflight is %q; %s, %s or %s", p.Preflight, PreflightAuto, PreflightMust, PreflightOff))
+	}
 	return errors.Join(errs...)
 }
+
+// The values of Preflight.
+const (
+	PreflightAuto = "auto"
+	PreflightMust = "must"
+	PreflightOff  = "off"
+)
 
 // maxRetries is how often the run's episodes may be played again, all together; 0 sets none.
 func (p Play) maxRetries(episodes int) int {

@@ -35,12 +35,14 @@ type Run struct {
 	earlier  *journal.Reader // opened by the first attempt that follows another; nil before
 	sessions *sessions.Store
 	ledger   *budget.Ledger // nil without a budget
+	proofs   begunProofs
 	log      *os.File
 	logger   *slog.Logger
 }
 
-// Open opens a run file and its run directory, which is new or holds the same experiment. w gets the warnings.
-func Open(ctx context.Context, file File, resume bool, w io.Writer) (*Run, error) {
+// Open opens a run file and its run directory, which is new or holds the same experiment. w gets the warnings. before sees the
+// experiment before the directory does, and can refuse it.
+func Open(ctx context.Context, file File, resume bool, w io.Writer, before func(*Experiment) error) (*Run, error) {
 	dir := file.OutDir()
 	if !resume {
 		if err := fresh(dir); err != nil {
@@ -53,7 +55,10 @@ func Open(ctx context.Context, file File, resume bool, w io.Writer) (*Run, error
 	if err != nil {
 		return nil, err
 	}
-	s, err := exp.Keep(ctx, dir, resume, logs)
+	var s *Run
+	if err = before(exp); err == nil {
+		s, err = exp.Keep(ctx, dir, resume, logs)
+	}
 	if err != nil {
 		return nil, errors.Join(err, exp.Close())
 	}
@@ -83,6 +88,9 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 		return nil, err
 	}
 	if err := removeTemporary(dir); err != nil {
+		return nil, err
+	}
+	if err := s.openProofs(ctx, resume); err != nil {
 		return nil, err
 	}
 	if err := s.Manifest.Write(dir); err != nil {
@@ -138,7 +146,7 @@ func (s *Run) Close() error { return errors.Join(s.CloseFiles(), s.Exp.Close()) 
 
 // CloseFiles closes only the run directory.
 func (s *Run) CloseFiles() error {
-	var errs []error
+	errs := []error{s.proofs.close()}
 	if s.sessions != nil {
 		errs = append(errs, s.sessions.Close())
 	}
@@ -195,6 +203,13 @@ func (s *Run) before(id string) (_ *episode.Episode, err error) {
 func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
 	if err := errors.Join(s.Exp.recorder.Sync(), s.Exp.web.Sync(), s.Exp.twin.Sync()); err != nil { // tapes must have every journaled episode
 		return err
+	}
+	known, err := s.proofs.of(ep.Row)
+	if err != nil {
+		return err
+	}
+	for each := range ep.Tree() {
+		each.Proof = known
 	}
 	if err := s.journal.Append(ctx, ep); err != nil {
 		return err

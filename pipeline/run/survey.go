@@ -26,8 +26,10 @@ type tasks struct {
 	*opened
 	learn    func(*episode.Task) // teaches the scripted server a task; nil without a policy
 	Tasks    int
+	Provable int // tasks with a reference solution and a verifier
 	draws    *draws
 	image    string // the first image that a task wants
+	rows     int    // that the tasks lie in
 	badRows  int
 	unjudged int    // tasks without a verifier
 	repeated int    // tasks with the id of an earlier one
@@ -154,9 +156,12 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 			continue
 		}
 		t.Tasks++
+		t.rows = max(t.rows, task.Row+1)
 		t.draws.countBare(task)
 		if len(task.Verify) == 0 {
 			t.unjudged++
+		} else if len(task.Gold) > 0 {
+			t.Provable++
 		}
 		for _, check := range task.Verify {
 			if check.Python != "" {

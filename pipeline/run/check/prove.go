@@ -89,16 +89,21 @@ var ErrDrained = errors.New("interrupted")
 
 // Prove plays a provable run file: each task's reference solution, which must score, and nothing, which must not. With attacks, each
 // of these is tried at each task, too, and must not score. w gets the warnings.
-func Prove(ctx context.Context, file run.File, attacks []Attack, w io.Writer, watch Watch) (_ *Proof, err error) {
+func Prove(ctx context.Context, file run.File, attacks []Attack, w io.Writer, watch Watch) (*Proof, error) {
+	return prove(ctx, file, attacks, w, watch, nil)
+}
+
+// prove plays the tasks that are chosen; nil chooses all.
+func prove(ctx context.Context, file run.File, attacks []Attack, w io.Writer, watch Watch, chosen *choice) (_ *Proof, err error) {
 	exp, err := file.Open(ctx, w, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, exp.Close()) }()
-	kept := newVerdicts(exp, attacks)
+	kept := newVerdicts(exp, attacks, chosen)
 	player := exp.Player()
 	player.Sandboxes.Furnish, player.Sandboxes.Samples, player.Look = true, kept.agents(), kept.look
-	ctx, observe, drain, end := watch(ctx, exp.Tasks*kept.agents())
+	ctx, observe, drain, end := watch(ctx, kept.proof.Tasks*kept.agents())
 	defer end()
 	summary, err := pipeline.Run(ctx, pipeline.Config{
 		Tasks: kept.noting(ctx), Draw: everyTool, Seed: file.Seed, Samples: kept.agents(), Workers: file.Play.Workers,

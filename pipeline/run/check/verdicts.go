@@ -26,6 +26,7 @@ const (
 type verdicts struct {
 	exp     *run.Experiment
 	store   proof.Store
+	chosen  *choice
 	attacks []Attack
 	sandbox sandbox.Guarantees
 
@@ -35,9 +36,12 @@ type verdicts struct {
 	spare map[string]bool   // ids of episodes that are not played
 }
 
-func newVerdicts(exp *run.Experiment, attacks []Attack) *verdicts {
+func newVerdicts(exp *run.Experiment, attacks []Attack, chosen *choice) *verdicts {
 	g := exp.Backend.Guarantees()
 	made := &Proof{Tasks: exp.Tasks, Sandbox: g, NoGold: []string{}, NoVerify: []string{}, Problems: []Problem{}}
+	if chosen != nil {
+		made.Tasks = chosen.tasks
+	}
 	if attacks != nil {
 		made.Attacks = append(made.Attacks, Tally{Attack: Attack{Name: DoNothing, Does: "declines"}})
 		made.Verdicts = []Verdict{}
@@ -45,7 +49,7 @@ func newVerdicts(exp *run.Experiment, attacks []Attack) *verdicts {
 	for _, attack := range attacks {
 		made.Attacks = append(made.Attacks, Tally{Attack: attack})
 	}
-	return &verdicts{exp: exp, store: exp.File.Play.Proofs(), attacks: attacks, sandbox: g, proof: made, tasks: map[string]*trial{}, spare: map[string]bool{}}
+	return &verdicts{exp: exp, store: exp.File.Play.Proofs(), chosen: chosen, attacks: attacks, sandbox: g, proof: made, tasks: map[string]*trial{}, spare: map[string]bool{}}
 }
 
 // agents is how many there are.
@@ -69,8 +73,12 @@ func (v *verdicts) steps(agent int, t *trial) (steps []episode.Step, plays bool)
 func (v *verdicts) noting(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	return func(yield func(*episode.Task, error) bool) {
 		for task, err := range v.exp.Playable(v.exp.Source.InOrder(ctx)) {
+			takes := true
 			if err == nil {
-				err = v.note(task)
+				takes, err = v.note(task)
+			}
+			if err == nil && !takes {
+				continue
 			}
 			if !yield(task, err) || err != nil {
 				return
@@ -79,10 +87,14 @@ func (v *verdicts) noting(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	}
 }
 
-func (v *verdicts) note(task *episode.Task) error {
+// note says whether a task is chosen.
+func (v *verdicts) note(task *episode.Task) (takes bool, err error) {
 	digest, err := v.exp.ProofDigest(task)
-	if err != nil {
-		return err
+	if err == nil {
+		takes, err = v.chosen.takes(task, digest)
+	}
+	if err != nil || !takes {
+		return false, err
 	}
 	t := &trial{task: task, digest: digest, played: make([]*play, v.agents())}
 	if len(v.attacks) > 0 {
@@ -109,7 +121,7 @@ func (v *verdicts) note(task *episode.Task) error {
 			v.exp.Scripted.Learn(&episode.Task{ID: id, Prompt: task.Prompt, Gold: steps})
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // Last says that an agent which does not play a task has played it.

@@ -77,6 +77,9 @@ func (s Store) Get(digest string) (*episode.Proof, error) {
 
 // Put adds what was learned; of what was known before, p replaces what it says itself.
 func (s Store) Put(p episode.Proof) error {
+	if p.Gold == nil && p.Noop == nil && len(p.Faults)+len(p.Attacks) == 0 {
+		return nil // as of a sandbox that failed
+	}
 	known, err := s.Get(p.Digest)
 	if err != nil || known != nil && reflect.DeepEqual(known, merged(known, p)) {
 		return err

@@ -68,6 +68,7 @@ func TestStore(t *testing.T) {
 		t.Fatalf("Get of nothing = %v, %v, and Empty is %v", got, err, store.Empty())
 	}
 	for _, p := range []episode.Proof{
+		{Digest: sum},
 		{Digest: sum, Faults: map[string]string{"gold": "timeout", "noop": "timeout"}},
 		{Digest: sum, Gold: ptr(1), Noop: ptr(0)},
 		{Digest: sum, Attacks: map[string]*float64{"preload": ptr(0), "reward-file": nil}},
