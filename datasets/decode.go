@@ -70,10 +70,15 @@ var buildKeys = keys[episode.Build]{
 
 // readBuild reads how an image is made, in place of a reference.
 func readBuild(p *problems, t *episode.Task, at string, value json.RawMessage) {
-	t.Build = &episode.Build{}
-	if buildKeys.whole(p, t.Build, at, value) && t.Build.Dir == "" {
+	t.Build = buildOf(p, at, value)
+}
+
+func buildOf(p *problems, at string, value json.RawMessage) *episode.Build {
+	build := &episode.Build{}
+	if buildKeys.whole(p, build, at, value) && build.Dir == "" {
 		p.addf("%s: dir is missing: the directory with the Dockerfile and the files that it copies", at)
 	}
+	return build
 }
 
 // resourceKeys are the keys of resources: {"memory": "2G", "disk": "10G", "cpus": 1}. The sizes are the least that a sandbox can

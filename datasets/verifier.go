@@ -3,7 +3,6 @@ package datasets
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -12,8 +11,11 @@ import (
 
 // verifierKeys are the keys of verifier: {"sandbox": "fork", "network": "none", "trust": ["conftest.py"]}.
 var verifierKeys = keys[episode.Verifier]{
-	"sandbox":   field(asVerifierSandbox, func(v *episode.Verifier) *string { return &v.Sandbox }),
-	"image":     field(asPlain, func(v *episode.Verifier) *string { return &v.Image }),
+	"sandbox": field(asPlain, func(v *episode.Verifier) *string { return &v.Sandbox }),
+	"image":   field(asPlain, func(v *episode.Verifier) *string { return &v.Image }),
+	"build": func(p *problems, v *episode.Verifier, at string, value json.RawMessage) {
+		v.Build = buildOf(p, at, value)
+	},
 	"artifacts": field(asNames, func(v *episode.Verifier) *[]string { return &v.Artifacts }),
 	"network":   field(asNetwork, func(v *episode.Verifier) *string { return &v.Network }),
 	"allow":     field(asNames, func(v *episode.Verifier) *[]string { return &v.Allow }),
@@ -34,14 +36,6 @@ func verifierOf[T any](of func(*T) **episode.Verifier) reader[T] {
 		}
 		*of(to) = v
 	}
-}
-
-func asVerifierSandbox(value json.RawMessage) (string, error) {
-	place, _ := asString(value)
-	if !slices.Contains([]string{episode.VerifierFork, episode.VerifierSame}, place) {
-		return place, fmt.Errorf("%s, want fork (a copy of the agent's sandbox, thrown away afterwards) or same (the agent's sandbox)", value)
-	}
-	return place, nil
 }
 
 // asPatterns takes patterns of paths.

@@ -23,13 +23,27 @@ type Settings struct {
 	BuildNetwork string            `yaml:"build_network,omitempty" experiment:"given"`
 	BuildAllow   []string          `yaml:"build_allow,omitempty" experiment:"given"`
 	ImageMap     map[string]string `yaml:"image_map,omitempty" experiment:"given"`
-	Network      string            `yaml:"network" experiment:"always" help:"network of tasks that name none: none, loopback, allowlist or full"`
-	Allow        []string          `yaml:"allow,omitempty" experiment:"given" help:"targets of network allowlist: names (example.org, *.example.org), addresses or CIDR ranges, each with or without :PORT (default: 80 and 443)"`
-	Memory       Size              `yaml:"memory" experiment:"always" help:"memory of one sandbox"`
-	Processes    int               `yaml:"processes" experiment:"always" help:"processes of one sandbox"`
-	Disk         Size              `yaml:"disk" experiment:"always" help:"bytes that one sandbox can write"`
-	Inodes       int               `yaml:"inodes" experiment:"given" help:"files that one sandbox can make (default: one for each 2K of disk)"`
-	CPUs         float64           `yaml:"cpus" experiment:"given" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
+	// Verifier is where commands of checks run; nil is a fork where the backend can.
+	Verifier  *VerifierSettings `yaml:"verifier,omitempty" experiment:"given"`
+	Network   string            `yaml:"network" experiment:"always" help:"network of tasks that name none: none, loopback, allowlist or full"`
+	Allow     []string          `yaml:"allow,omitempty" experiment:"given" help:"targets of network allowlist: names (example.org, *.example.org), addresses or CIDR ranges, each with or without :PORT (default: 80 and 443)"`
+	Memory    Size              `yaml:"memory" experiment:"always" help:"memory of one sandbox"`
+	Processes int               `yaml:"processes" experiment:"always" help:"processes of one sandbox"`
+	Disk      Size              `yaml:"disk" experiment:"always" help:"bytes that one sandbox can write"`
+	Inodes    int               `yaml:"inodes" experiment:"given" help:"files that one sandbox can make (default: one for each 2K of disk)"`
+	CPUs      float64           `yaml:"cpus" experiment:"given" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
+}
+
+// VerifierSettings say where the commands of checks run of which neither the check nor its task says it, in the words of a task's
+// verifier.
+type VerifierSettings struct {
+	Sandbox string   `yaml:"sandbox,omitempty"`
+	Network string   `yaml:"network,omitempty"`
+	Allow   []string `yaml:"allow,omitempty"`
+	Memory  Size     `yaml:"memory,omitempty"`
+	Disk    Size     `yaml:"disk,omitempty"`
+	CPUs    float64  `yaml:"cpus,omitempty"`
+	Trust   []string `yaml:"trust,omitempty"`
 }
 
 // Validate says what is wrong with the section.

@@ -1,6 +1,12 @@
 package episode
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
 
 // The places where the command of a check can run.
 const (
@@ -13,7 +19,9 @@ const (
 type Verifier struct {
 	Sandbox string `json:"sandbox,omitempty"` // VerifierFork or VerifierSame
 	// Image is another image that the command runs in, with copies of the Artifacts: files and folders of the episode's sandbox.
+	// Build makes it, instead.
 	Image     string   `json:"image,omitempty"`
+	Build     *Build   `json:"build,omitempty"`
 	Artifacts []string `json:"artifacts,omitempty"`
 	// Network, Allow and the resources are those of the task where they are not given.
 	Network string   `json:"network,omitempty"`
@@ -24,7 +32,18 @@ type Verifier struct {
 }
 
 // Own says whether the verifier must have a sandbox of its own.
-func (v Verifier) Own() bool { return v.Sandbox == VerifierFork || v.Image != "" }
+func (v Verifier) Own() bool {
+	return v.Sandbox == VerifierFork || v.Elsewhere() || v.Network != "" || v.Resources != Resources{}
+}
+
+// Elsewhere says whether the verifier runs in another image.
+func (v Verifier) Elsewhere() bool { return v.Image != "" || v.Build != nil }
+
+// Builds says whether an image is made for the task or for one of its verifiers.
+func (t *Task) Builds() bool {
+	builds := func(v *Verifier) bool { return v != nil && v.Build != nil }
+	return t.Build != nil || builds(t.Verifier) || slices.ContainsFunc(t.Verify, func(c Check) bool { return builds(c.Verifier) })
+}
 
 // Validate says what does not go together.
 func (v Verifier) Validate() error {
@@ -35,10 +54,19 @@ func (v Verifier) Validate() error {
 		}
 	}
 	same := v.Sandbox == VerifierSame
-	refuse(v.Sandbox != "" && v.Image != "", "image is a sandbox of its own: leave sandbox out")
-	refuse(len(v.Artifacts) > 0 && v.Image == "", "artifacts are copied into an image: give image, too")
-	refuse(len(v.Trust) > 0 && (same || v.Image != ""), "trust is about files in a fork: it goes with sandbox: fork")
+	refuse(v.Sandbox != "" && v.Sandbox != VerifierFork && !same, fmt.Sprintf("sandbox is %q; want fork (a copy of the agent's sandbox, thrown away afterwards) or same (the agent's sandbox)", v.Sandbox))
+	refuse(v.Image != "" && v.Build != nil, "image and build exclude each other: an image is named, or made")
+	refuse(v.Sandbox != "" && v.Elsewhere(), "image is a sandbox of its own: leave sandbox out")
+	refuse(len(v.Artifacts) > 0 && !v.Elsewhere(), "artifacts are copied into an image: give image, too")
+	refuse(len(v.Trust) > 0 && (same || v.Elsewhere()), "trust is about files in a fork: it goes with sandbox: fork")
 	refuse((len(v.Allow) > 0) != (v.Network == "allowlist"), "allow and network: allowlist go together")
 	refuse(same && (v.Network != "" || v.Resources != Resources{}), "network and limits are those of the agent's sandbox: they go with sandbox: fork, or with image")
+	for _, name := range v.Artifacts {
+		for _, other := range v.Artifacts {
+			// A link of the agent's at the one would lead the other elsewhere.
+			refuse(strings.HasPrefix(path.Clean(other), path.Clean(name)+"/"), fmt.Sprintf("artifacts: %s lies in %s, which is copied with all that is in it", other, name))
+		}
+		refuse(path.Clean(name) == "/" || path.Clean(name) == ".." || strings.HasPrefix(path.Clean(name), "../"), fmt.Sprintf("artifacts: %q: want a path in the working directory, or an absolute one", name))
+	}
 	return errors.Join(errs...)
 }

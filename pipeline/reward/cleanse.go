@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -25,6 +27,9 @@ type Suspects map[string]suspects.File
 // cleanse gives a fork the suspects that the task brought. Those that the agent made are removed, and those that it changed are put
 // back.
 func (o *Own) cleanse(ctx context.Context, sb sandbox.Sandbox, trusted []string) error {
+	if !o.mayBe(ctx, sb) {
+		return nil
+	}
 	found, err := o.look(ctx, sb, false)
 	if err != nil {
 		return err
@@ -63,6 +68,32 @@ func (o *Own) cleanse(ctx context.Context, sb sandbox.Sandbox, trusted []string)
 	return files.Write(ctx, back...)
 }
 
+// mayBe looks from outside whether there can be suspects at all: in a small working directory, that costs less than a process.
+func (o *Own) mayBe(ctx context.Context, sb sandbox.Sandbox) bool {
+	workdir := sb.Layout().Workdir
+	if o.system() || o.Spec().Env["PATH"] != "" {
+		return true
+	}
+	for dir := path.Dir(workdir); ; dir = path.Dir(dir) {
+		if _, err := sb.Files().Stat(ctx, path.Join(dir, "conftest.py")); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	info, err := sb.Files().Stat(ctx, workdir)
+	return err != nil || mayHold(ctx, sb.Files(), info, func(entry sandbox.Info) bool {
+		return entry.Name == "conftest.py" || strings.HasSuffix(entry.Name, "-packages") || entry.Mode&fs.ModeSymlink != 0
+	})
+}
+
+// system says whether the agent could change what belongs to the system.
+func (o *Own) system() bool {
+	spec := o.Spec()
+	return !o.Fixed || spec.Image != "" || spec.Writable
+}
+
 // brought are the task's files, which a setup may have changed.
 func (o *Own) brought(workdir string) Suspects {
 	files := Suspects{}
@@ -81,7 +112,7 @@ func same(a, b suspects.File) bool { return a.Sum != "" && a.Sum == b.Sum }
 func (o *Own) look(ctx context.Context, sb sandbox.Sandbox, data bool) (Suspects, error) {
 	layout := sb.Layout()
 	question, err := json.Marshal(suspects.Question{
-		Workdir: layout.Workdir, Own: []string{layout.Workdir, layout.Home, layout.Tmp}, System: !o.Fixed || o.Spec().Image != "", Data: data,
+		Workdir: layout.Workdir, Own: []string{layout.Workdir, layout.Home, layout.Tmp}, System: o.system(), Data: data,
 	})
 	if err != nil {
 		return nil, err

@@ -246,7 +246,7 @@ func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout, apart
 	switch {
 	case gone:
 		commands = append(commands, []string{"rm", "-rf", "--", layout.Workdir}, []string{"mkdir", "-p", "--", layout.Workdir})
-	case err != nil || mayHold(ctx, sb.Files(), info, byteCode):
+	case err != nil || mayHold(ctx, sb.Files(), info, isByteCode):
 		commands = append(commands, []string{"find", layout.Workdir, "-name", byteCode, "-prune", "-exec", "rm", "-rf", "--", "{}", "+"})
 	}
 	for _, args := range commands {
@@ -266,9 +266,11 @@ const (
 	sharedMemory = "/dev/shm"
 )
 
-// mayHold reports whether a directory may contain a name, at any depth. It searches only a few small directories, which costs less
-// than a process in the sandbox; for larger trees it returns true.
-func mayHold(ctx context.Context, files sandbox.Files, dir sandbox.Info, name string) bool {
+func isByteCode(entry sandbox.Info) bool { return entry.Name == byteCode }
+
+// mayHold reports whether a directory may contain something that is wanted, at any depth. It searches only a few small directories,
+// which costs less than a process in the sandbox; for larger trees it returns true.
+func mayHold(ctx context.Context, files sandbox.Files, dir sandbox.Info, wanted func(sandbox.Info) bool) bool {
 	const most, small = 8, 8 << 10 // directories, and the reported size of one in bytes
 	queue := []sandbox.Info{dir}
 	for i := 0; i < len(queue); i++ {
@@ -280,7 +282,7 @@ func mayHold(ctx context.Context, files sandbox.Files, dir sandbox.Info, name st
 			return true
 		}
 		for _, entry := range entries {
-			if entry.Name == name {
+			if wanted(entry) {
 				return true
 			}
 			if entry.Mode.IsDir() {

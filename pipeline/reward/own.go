@@ -8,6 +8,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/sandbox"
+	"trajgen/sandbox/carry"
 )
 
 // Own says how commands get sandboxes of their own.
@@ -20,6 +21,8 @@ type Own struct {
 	// Open opens a sandbox. Close ends it, and does not fail: what cannot be closed is the sweeper's.
 	Open  func(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error)
 	Close func(sb sandbox.Sandbox)
+	// Build makes an image for verifiers that have a Dockerfile.
+	Build func(ctx context.Context, from *episode.Build) (reference string, err error)
 	// Before returns what look finds in a sandbox as the agent's was before the agent came. It need not look anew each time.
 	Before func(ctx context.Context, look func(context.Context, sandbox.Sandbox) (Suspects, error)) (Suspects, error)
 }
@@ -51,7 +54,10 @@ func (s Subject) judge(ctx context.Context, check episode.Check, verify verifier
 		defer s.seal.close()
 	}
 	sb, err := s.open(ctx, check)
-	if err != nil {
+	switch {
+	case errors.Is(err, carry.ErrFull):
+		return judgement{detail: "what the agent left does not fit into the verifier's sandbox: " + err.Error()}, nil
+	case err != nil:
 		return judgement{}, err
 	}
 	defer s.Own.Close(sb)
@@ -65,8 +71,8 @@ func (s Subject) open(ctx context.Context, check episode.Check) (sandbox.Sandbox
 	if err != nil {
 		return nil, err
 	}
-	v := s.Own.of(check)
-	spec := s.Own.Spec()
+	o, v := s.Own, s.Own.of(check)
+	spec := o.Spec()
 	spec.ID += "-verifier"
 	if v.Network != "" {
 		spec.Network, spec.Allow = sandbox.Network(v.Network), v.Allow
@@ -75,19 +81,49 @@ func (s Subject) open(ctx context.Context, check episode.Check) (sandbox.Sandbox
 	spec.Limits.Disk = cmp.Or(v.Disk, spec.Limits.Disk)
 	spec.Limits.CPUs = cmp.Or(v.CPUs, spec.Limits.CPUs)
 	spec.Image, spec.Workdir = "", ""
+	ready := func(sb sandbox.Sandbox) error { return o.cleanse(ctx, sb, v.Trust) }
+	if v.Elsewhere() {
+		spec.Env, spec.ReadOnly = nil, nil
+		spec.Image, err = o.image(ctx, v)
+		ready = func(sb sandbox.Sandbox) error { return furnish(ctx, agents, sb, v.Artifacts) }
+	} else {
+		spec.From, err = s.seal.of(ctx, agents)
+	}
 	var sb sandbox.Sandbox
-	if spec.From, err = s.seal.of(ctx, agents); err == nil {
-		sb, err = s.Own.Open(ctx, spec)
+	if err == nil {
+		sb, err = o.Open(ctx, spec)
 	}
 	if err == nil {
-		if err = s.Own.cleanse(ctx, sb, v.Trust); err != nil {
-			s.Own.Close(sb)
+		if err = ready(sb); err != nil {
+			o.Close(sb)
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOpen, err)
 	}
 	return sb, nil
+}
+
+// image is the one that a verifier names, or the one that is made for it.
+func (o *Own) image(ctx context.Context, v episode.Verifier) (string, error) {
+	if v.Build == nil {
+		return v.Image, nil
+	}
+	return o.Build(ctx, v.Build)
+}
+
+// furnish copies what an agent left into the sandbox of a verifier. Relative paths are those of either working directory. What is
+// not there is the verifier's to judge.
+func furnish(ctx context.Context, agents, sb sandbox.Sandbox, artifacts []string) error {
+	if err := agents.KillAll(ctx); err != nil {
+		return fmt.Errorf("end the agent's processes: %w", err)
+	}
+	for _, name := range artifacts {
+		if err := carry.Copy(ctx, agents, within(agents.Layout().Workdir, name), sb, within(sb.Layout().Workdir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // seal is the snapshot of what the agent left, once a check wants it.

@@ -275,16 +275,32 @@ func outcome(ep *episode.Episode) episode.Outcome {
 func described(task *episode.Task) episode.Task {
 	kept := *task
 	kept.Files, kept.Gold, kept.Subagents = nil, nil, nil
-	if task.Build != nil {
-		build := *task.Build
-		build.Dir, kept.Build = "", &build // where it lies says nothing about the task
-	}
+	kept.Build, kept.Verifier = placeless(task.Build), withoutPlace(task.Verifier)
 	kept.Verify = make([]episode.Check, len(task.Verify))
 	for i, check := range task.Verify {
-		check.Tests = nil
+		check.Tests, check.Verifier = nil, withoutPlace(check.Verifier)
 		kept.Verify[i] = check
 	}
 	return kept
+}
+
+// placeless is how an image is made without where its files lie, which says nothing about the task.
+func placeless(from *episode.Build) *episode.Build {
+	if from == nil {
+		return nil
+	}
+	build := *from
+	build.Dir = ""
+	return &build
+}
+
+func withoutPlace(v *episode.Verifier) *episode.Verifier {
+	if v == nil || v.Build == nil {
+		return v
+	}
+	kept := *v
+	kept.Build = placeless(v.Build)
+	return &kept
 }
 
 // faultError carries a fault up to settle.

@@ -16,7 +16,7 @@ func (s *Sandboxes) Own(task *episode.Task, spec func() sandbox.Spec, end func(s
 	g := s.known()
 	return &reward.Own{
 		Spec: spec, Task: task, Forks: g.Snapshots, Fixed: g.FixedSystem,
-		Default: cmp.Or(task.Verifier, s.Verifier), Open: s.Backend.Open, Close: end,
+		Default: cmp.Or(task.Verifier, s.Verifier), Open: s.Backend.Open, Close: end, Build: s.Build,
 		Before: func(ctx context.Context, look lookFunc) (reward.Suspects, error) {
 			spec := spec()
 			return s.before.of(task, spec, func() (found reward.Suspects, err error) {
@@ -51,7 +51,7 @@ type befores struct {
 // of returns what is kept, or finds it. Tasks without a setup that have their image in common have this in common, too: their files
 // are known without it.
 func (b *befores) of(task *episode.Task, spec sandbox.Spec, find func() (reward.Suspects, error)) (reward.Suspects, error) {
-	name := fmt.Sprintf("%s in %q at %q", spec.Image, spec.Workdir, spec.Env["PATH"])
+	name := fmt.Sprintf("%s in %q at %q, %t", spec.Image, spec.Workdir, spec.Env["PATH"], spec.Writable)
 	if task.Setup != "" {
 		name = "task " + task.ID
 	}

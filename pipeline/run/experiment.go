@@ -263,12 +263,23 @@ func (o *opened) offers(spec sandbox.Spec) error {
 	return o.Backend.Offers(spec)
 }
 
+// VerifierOf is the verifier of a run file, for tasks that name none.
+func VerifierOf(s *sandbox.VerifierSettings) *episode.Verifier {
+	if s == nil {
+		return nil
+	}
+	return &episode.Verifier{
+		Sandbox: s.Sandbox, Network: s.Network, Allow: s.Allow, Trust: s.Trust,
+		Resources: episode.Resources{Memory: int64(s.Memory), Disk: int64(s.Disk), CPUs: s.CPUs},
+	}
+}
+
 // Player returns the player of the experiment's episodes.
 func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
 		Model: e.agent(), Registry: e.Registry, Prompts: e.prompts,
-		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples, Build: e.buildImage},
+		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples, Build: e.buildImage, Verifier: VerifierOf(f.Sandbox.Verifier)},
 		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets, Limits: f.Limits,
 		Calls: rollout.Calls{
 			Hooks: e.hooks, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,

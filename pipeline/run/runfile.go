@@ -101,6 +101,11 @@ func (f *File) Validate() error {
 	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
 		bad("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens)
 	}
+	if v := VerifierOf(f.Sandbox.Verifier); v != nil {
+		if err := v.Validate(); err != nil {
+			bad("sandbox.verifier: %w", err)
+		}
+	}
 	return inOrder(problems)
 }
 

@@ -171,7 +171,7 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 		if reach[task.Network] > reach[t.File.Sandbox.Network] {
 			t.widened++
 		}
-		if t.built = t.built || task.Build != nil; task.Build == nil {
+		if t.built = t.built || task.Builds(); task.Build == nil {
 			t.image = cmp.Or(t.image, task.Image, t.File.Sandbox.Image)
 		}
 		if t.learn != nil {
@@ -223,7 +223,7 @@ func (t *tasks) suits(task *episode.Task) error {
 		}
 		problems = append(problems, t.hasVerifier(check.Verifier))
 	}
-	problems = append(problems, t.hasVerifier(task.Verifier))
+	problems = append(problems, t.hasVerifier(cmp.Or(task.Verifier, VerifierOf(t.File.Sandbox.Verifier))))
 	if !t.File.Model.Vision && slices.ContainsFunc(task.Prompt, func(m episode.Message) bool { return len(m.Images()) > 0 }) {
 		problems = append(problems, errors.New("prompt: it has images, and the model is not said to take any (model: {vision: true}, or --vision)"))
 	}
@@ -242,7 +242,7 @@ func (t *tasks) suits(task *episode.Task) error {
 	if _, err := t.File.Cron.View(task); err != nil {
 		problems = append(problems, err)
 	}
-	if task.Build != nil {
+	if task.Builds() {
 		problems = append(problems, t.canBuild())
 	}
 	if task.Cwd != "" {
@@ -266,8 +266,8 @@ func (t *tasks) hasVerifier(v *episode.Verifier) error {
 		return nil
 	}
 	problems := []error{sandbox.CheckAllow(v.Allow), t.offers(sandbox.Spec{Network: sandbox.Network(v.Network), Image: v.Image, Allow: v.Allow})}
-	if g := t.Backend.Guarantees(); v.Sandbox == episode.VerifierFork && !g.Snapshots {
-		problems = append(problems, lacking(fmt.Errorf("the %s sandbox cannot fork: leave sandbox out, or choose one that can, such as native or docker, with --sandbox", g.Backend), g))
+	if g := t.Backend.Guarantees(); v.Own() && !v.Elsewhere() && !g.Snapshots {
+		problems = append(problems, lacking(fmt.Errorf("the %s sandbox cannot fork: say nothing but sandbox: same, or choose one that can, such as native or docker, with --sandbox", g.Backend), g))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("verifier: %w", err)

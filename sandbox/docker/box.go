@@ -14,7 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"trajgen/sandbox"
-	"trajgen/sandbox/internal/carry"
+	"trajgen/sandbox/carry"
 	"trajgen/sandbox/internal/probe"
 	"trajgen/sandbox/relay"
 )

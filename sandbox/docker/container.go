@@ -16,7 +16,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"trajgen/sandbox"
-	"trajgen/sandbox/internal/carry"
+	"trajgen/sandbox/carry"
 	"trajgen/sandbox/relay"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/bare"
-	_ "trajgen/sandbox/internal/carry" // helpers that backends run inside sandboxes: they register themselves
+	_ "trajgen/sandbox/carry" // helpers that backends run inside sandboxes: they register themselves
 	_ "trajgen/sandbox/internal/probe"
 )
 

@@ -21,6 +21,10 @@ type config struct {
 	Environment machine
 	Solution    struct{ Env variables }
 
+	Artifacts []artifact // that a verifier in another image gets
+
+	made environment // that of the agent
+
 	Strategy string `json:"multi_step_reward_strategy"` // final: the last step's reward is the task's; else the mean of all
 	Steps    []step
 }
@@ -31,6 +35,9 @@ type part struct {
 	Each    float64 `json:"test_timeout_sec"` // of each test, which is our own
 	Env     variables
 	network
+	// Of a verifier alone: shared, or separate for one in an image of its own.
+	Place       string   `json:"environment_mode"`
+	Environment *machine `json:"environment"`
 }
 
 type step struct {
@@ -103,6 +110,10 @@ func (t *task) config() (c config) {
 	c.Agent.check(t, "agent")
 	c.Verifier.check(t, "verifier")
 	c.Environment.check(t, "environment")
+	if own := c.Verifier.Environment; own != nil {
+		own.Env.check(t, "verifier.environment")
+		own.check(t, "verifier.environment")
+	}
 	if h := c.Environment.Health; h != (health{}) && h.Command == "" {
 		t.wrongf("%s: environment.healthcheck.command: it is empty, and would find everything well", configName)
 	}

@@ -305,15 +305,16 @@ func TestRefuses(t *testing.T) {
 			[]string{"task.toml: timeout: it is not known here (have agent,", "environment.tpus: it is not known", "agent.colour", "verifier.retries"}},
 		{"kinds", toml("[environment]\ncpus = 'two'\nmemory_mb = -1\nenv = {A = 1}\nallow_internet = 1\n[agent]\ntimeout_sec = inf\n"),
 			[]string{`environment.cpus: "two", want a number`, "environment.memory_mb: -1", "environment.env.A: 1, want", "environment.allow_internet: 1, want true or false", "agent.timeout_sec: +Inf"}},
-		{"devices and services", toml("artifacts = ['a']\n[environment]\ngpus = 1\nskills_dir = 's'\nmcp_servers = [{name = 'x'}]\n"),
+		{"devices and services", toml("artifacts = 'a'\n[environment]\ngpus = 1\nskills_dir = 's'\nmcp_servers = [{name = 'x'}]\n"),
 			[]string{"artifacts: ", "gpus: 1, but a sandbox has none", `skills_dir: "s", want an absolute path`, "mcp_servers: "}},
 		{"servers", toml("[environment]\nmcp_servers = [{name = 'a', command = 'x'}, {name = 'a', command = 'y'}, {name = 'b', transport = 'stdio', url = 'u'}, " +
 			"{name = 'c', transport = 'sse', command = 'x'}]\n"),
 			[]string{`"a": want a name that no other has`, "b: want a command for stdio", "c: want a command for stdio, or else a url"}},
 		{"users", toml("[agent]\nuser = 'agent'\n[verifier]\nuser = 1000\n"), []string{`agent.user: "agent", but all commands`, "verifier.user: 1000, but all commands"}},
-		{"a verifier of its own", toml("[verifier]\nenvironment_mode = 'separate'\nenvironment = {cpus = 1}\ncollect = ['x']\n"),
-			[]string{"environment_mode: \"separate\"", "verifier.environment: ", "verifier.collect: "}},
-		{"networks differ", toml("[environment]\nnetwork_mode = 'no-network'\n[verifier]\nnetwork_mode = 'public'\n"), []string{"the agent has no-network and the verifier public"}},
+		{"a verifier of its own", toml("artifacts = [{source = 'a', exclude = ['b']}]\n[verifier]\nenvironment_mode = 'apart'\nenvironment = {tpus = 1}\ncollect = ['x']\n"),
+			[]string{"environment_mode: \"apart\"", "verifier.environment.tpus: it is not known", "verifier.collect: ", "artifacts[0]"}},
+		{"a verifier without an image", toml("[verifier]\nenvironment_mode = 'separate'\n"), []string{"has no image: want verifier.environment.docker_image, or tests/Dockerfile"}},
+		{"an environment that no verifier has", toml("[verifier]\nenvironment = {cpus = 1}\n"), []string{"only go with environment_mode separate"}},
 		{"network", toml("[environment]\nnetwork_mode = 'wifi'\n[agent]\nallowed_hosts = ['x']\n"), []string{`"wifi", want public, no-network or allowlist`, "agent.allowed_hosts: they go with"}},
 		{"internet", toml("[environment]\nnetwork_mode = 'public'\nallow_internet = false\n"), []string{"allow_internet: false, and network_mode is public"}},
 		{"a secret", toml("[verifier.env]\nKEY = '${KEY}'\n"), []string{"verifier.env.KEY: it is taken from the runner's environment"}},
@@ -430,4 +431,35 @@ func FuzzTask(f *testing.F) {
 			t.Errorf("neither a row nor a reason: %s", row.Object)
 		}
 	})
+}
+
+// TestVerifierOfItsOwn reads tasks whose verifier has another image, or another network.
+func TestVerifierOfItsOwn(t *testing.T) {
+	const separate = "artifacts = ['out', {source = '/w'}, '/logs/artifacts/x']\n[verifier]\nenvironment_mode = 'separate'\n"
+	const ends = `"memory":"2048M","network":"full"}`
+	tests := []struct{ name, toml, dockerfile, want string }{
+		{"image", separate + "[verifier.environment]\ndocker_image = 'example.org/judge:1'\ncpus = 2\nnetwork_mode = 'no-network'\nenv = {A = '1'}\n", "",
+			`{"artifacts":["/logs/artifacts","out","/w"],"cpus":2,"disk":"10240M","image":"example.org/judge:1","memory":"2048M","network":"loopback"}`},
+		{"image of the task", separate + "[environment]\ndocker_image = 'example.org/task:1'\n", "",
+			`{"artifacts":["/logs/artifacts","out","/w"],"cpus":1,"disk":"10240M","image":"example.org/task:1",` + ends},
+		{"Dockerfile", separate + "[environment]\ndocker_image = 'example.org/task:1'\n", "FROM example.org/task:1\n", `"build":{"digest":`},
+		{"network", "[environment]\nnetwork_mode = 'public'\n[verifier]\nnetwork_mode = 'allowlist'\nallowed_hosts = ['example.org']\n", "",
+			`{"allow":["example.org"],"network":"allowlist"}`},
+		{"nothing", "[verifier]\nenvironment_mode = 'shared'\n", "", "null"},
+	}
+	for _, tt := range tests {
+		files := map[string]string{"task.toml": tt.toml}
+		if tt.dockerfile != "" {
+			files["tests/Dockerfile"] = tt.dockerfile
+		}
+		row := only(t, tree(t, t.TempDir(), with(files)))
+		if len(row.Wrong) > 0 {
+			t.Errorf("%s: %v", tt.name, row.Wrong)
+			continue
+		}
+		check, _ := fields(t, row)["verify"].(map[string]any)
+		if got, _ := json.Marshal(check["verifier"]); !strings.Contains(string(got), tt.want) {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
 }

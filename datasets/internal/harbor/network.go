@@ -2,9 +2,7 @@ package harbor
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 )
 
 // network is what a table says of it.
@@ -25,33 +23,26 @@ func (n network) check(t *task, at string) {
 	}
 }
 
-// network is the one that the agent and the verifier have, as a row names it. The format's default is the whole internet.
+// network is the one that the agent has, as a row names it.
 func (c *config) network(t *task) (mode string, allow []string) {
-	own := c.Environment.network
-	if internet := c.Environment.Internet; internet != nil { // the switch that was there before the modes
+	return c.Environment.reach(t, "environment", c.Agent.network)
+}
+
+// reach is the network of a part in the machine at a place in task.toml. The format's default is the whole internet.
+func (m *machine) reach(t *task, at string, part network) (mode string, allow []string) {
+	own := m.network
+	if internet := m.Internet; internet != nil { // the switch that was there before the modes
 		mode := "no-network"
 		if *internet {
 			mode = "public"
 		}
 		if own.Mode != "" && own.Mode != mode && !(*internet && own.Mode == "allowlist") {
-			t.wrongf("%s: environment.allow_internet: %t, and network_mode is %s", configName, *internet, own.Mode)
+			t.wrongf("%s: %s.allow_internet: %t, and network_mode is %s", configName, at, *internet, own.Mode)
 		}
 		own.Mode = cmp.Or(own.Mode, mode)
 	}
-	own.Mode = cmp.Or(own.Mode, "public")
-	agent, verifier := c.Agent.network, c.Verifier.network
-	if agent.Mode == "" {
-		agent = own
+	if part.Mode == "" {
+		part = own
 	}
-	if verifier.Mode == "" {
-		verifier = own
-	}
-	if agent.String() != verifier.String() {
-		t.wrongf("%s: the agent has %s and the verifier %s, but a sandbox has one network", configName, agent, verifier)
-	}
-	return modes[agent.Mode], agent.Hosts
-}
-
-func (n network) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s", n.Mode, strings.Join(slices.Sorted(slices.Values(n.Hosts)), ", ")))
+	return modes[cmp.Or(part.Mode, "public")], slices.Sorted(slices.Values(part.Hosts))
 }

@@ -31,10 +31,11 @@ func (t *task) fields(id string) map[string]any {
 	given("allow", len(allow) > 0, allow)
 	given("difficulty", difficulty != "", difficulty)
 	given("tags", len(tags) > 0, tags)
+	c.made = t.environment(c.Environment)
 	seconds := c.play(t, fields)
 	given("limits", seconds > 0, map[string]any{"time": seconds})
 
-	e := t.environment(c.Environment)
+	e := c.made
 	if c.Environment.Health != (health{}) {
 		e.setup = append(e.setup, c.Environment.Health.script())
 	}
@@ -46,7 +47,7 @@ func (t *task) fields(id string) map[string]any {
 func (c *config) play(t *task, fields map[string]any) (seconds float64) {
 	if len(c.Steps) == 0 {
 		fields["prompt"] = t.instruction("instruction.md") + c.Environment.skills()
-		fields["verify"] = t.verify("", c.Verifier, t.tree("tests"))
+		fields["verify"] = c.verify(t, "", c.Verifier, "tests", t.tree("tests"))
 		if gold := c.solve(t, "solution"); gold != nil {
 			fields["gold"] = append(gold, answer)
 		}
@@ -70,7 +71,7 @@ func (c *config) play(t *task, fields map[string]any) (seconds float64) {
 		tests := maps.Clone(shared)
 		maps.Copy(tests, t.tree(path.Join(dir, "tests")))
 		if c.Strategy != "final" || i == len(c.Steps)-1 {
-			check := t.verify(s.Name, merged(c.Verifier, s.Verifier), tests)
+			check := c.verify(t, s.Name, merged(c.Verifier, s.Verifier), "tests", tests)
 			if i < len(c.Steps)-1 { // the last step's end is the task's
 				check["after"] = i + 1
 				if s.Least != 0 {
@@ -108,14 +109,6 @@ func (m *machine) skills() string {
 	return fmt.Sprintf("\n\nSkills lie in the folders of %s. Each has a SKILL.md with instructions: look which fit, and read those first.\n", m.Skills)
 }
 
-// merged is a step's own verifier over the task's.
-func merged(whole, own part) part {
-	env := map[string]string{}
-	maps.Copy(env, whole.Env)
-	maps.Copy(env, own.Env)
-	return part{Seconds: cmp.Or(own.Seconds, whole.Seconds), Each: cmp.Or(own.Each, whole.Each), Env: env}
-}
-
 func (t *task) instruction(name string) string {
 	text := t.text(name)
 	if strings.TrimSpace(text) == "" {
@@ -125,7 +118,7 @@ func (t *task) instruction(name string) string {
 }
 
 // verify is the check of a row: test.sh, which leaves the reward in a file.
-func (t *task) verify(name string, p part, tests map[string]file) map[string]any {
+func (c *config) verify(t *task, name string, p part, dir string, tests map[string]file) map[string]any {
 	if _, ok := tests["test.sh"]; !ok {
 		t.wrongf("tests/test.sh: there is none, and it judges the task")
 	}
@@ -137,8 +130,11 @@ func (t *task) verify(name string, p part, tests map[string]file) map[string]any
 	if p.Each > 0 {
 		check["test_timeout"] = p.Each
 	}
-	if len(p.Env) > 0 {
-		check["env"] = p.Env
+	if env := p.variables(); len(env) > 0 {
+		check["env"] = env
+	}
+	if v := c.verifier(t, p, dir); len(v) > 0 {
+		check["verifier"] = v
 	}
 	if name != "" {
 		check["name"] = name

@@ -21,7 +21,7 @@ func (l *look) find() {
 	for dir := l.Workdir; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		l.report(filepath.Join(filepath.Dir(dir), conftest))
 	}
-	l.walk(l.Workdir)
+	l.walk(l.Workdir, l.Workdir)
 	dirs := filepath.SplitList(os.Getenv("PATH"))
 	for i, dir := range dirs {
 		if !filepath.IsAbs(dir) {
@@ -90,10 +90,9 @@ func runs(path string) bool {
 // elsewhere are directories of the system, which are no part of a working directory that is the root.
 var elsewhere = strings.Fields("/bin /boot /dev /lib /lib64 /proc /run /sbin /sys /usr /var")
 
-// walk looks at a directory and all below it, as pytest does: through links, too.
-func (l *look) walk(dir string) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil || l.seen[real] || slices.Contains(elsewhere, real) {
+// walk looks at a directory, which is real without its links, and at all below it, as pytest does: through links, too.
+func (l *look) walk(dir, real string) {
+	if l.seen[real] || slices.Contains(elsewhere, real) {
 		return
 	}
 	l.seen[real] = true
@@ -107,19 +106,22 @@ func (l *look) walk(dir string) {
 		case entry.Name() == conftest:
 			l.report(path)
 		case entry.IsDir() && entry.Name() != ".git":
-			l.walk(path)
+			l.walk(path, filepath.Join(real, entry.Name()))
 		case entry.Type()&fs.ModeSymlink != 0:
-			if info, err := os.Stat(path); err == nil && info.IsDir() && !l.above(path) {
-				l.walk(path)
-			}
+			l.follow(path)
 		}
 	}
 }
 
-// above reports whether a link leads to the working directory, or above it.
-func (l *look) above(link string) bool {
-	real, err := filepath.EvalSymlinks(link)
-	return err != nil || within(l.Workdir, real)
+// follow walks through a link to a directory, unless it leads to the working directory, or above it.
+func (l *look) follow(link string) {
+	info, err := os.Stat(link)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	if real, err := filepath.EvalSymlinks(link); err == nil && !within(l.Workdir, real) {
+		l.walk(link, real)
+	}
 }
 
 func within(path, dir string) bool {

@@ -135,7 +135,7 @@ func (d *Desk) openSandbox(ctx context.Context, o Options, box *Toolbox, id stri
 	spec.ID, spec.ReadOnly, spec.Image = id, readOnly, cmp.Or(o.Image, spec.Image)
 	if o.Task != nil {
 		spec = rollout.SpecOf(o.Task, spec)
-		boxes := &rollout.Sandboxes{Backend: backend, Spec: spec}
+		boxes := &rollout.Sandboxes{Backend: backend, Spec: spec, Verifier: run.VerifierOf(box.File.Sandbox.Verifier)}
 		d.own = boxes.Own(o.Task, func() sandbox.Spec { return spec }, func(sb sandbox.Sandbox) { _ = sb.Close() })
 	}
 	if spec.Image != "" || box.declared || o.Task != nil {

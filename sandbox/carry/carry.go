@@ -1,4 +1,5 @@
-// Package carry saves files that a backend cannot snapshot, those of file systems in memory, around a snapshot.
+// Package carry takes files from one state of a sandbox to another, around a snapshot that does not include them, and from one
+// sandbox to another.
 package carry
 
 import (
@@ -11,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"trajgen/sandbox"
@@ -42,18 +45,30 @@ func run(ctx context.Context, sb sandbox.Sandbox, what, dir, archive string) err
 	return nil
 }
 
-func carry(args []string, _ io.Reader, _, stderr io.Writer) int {
-	do := map[string]func(dir, archive string) error{"pack": pack, "unpack": unpack}
+func carry(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	do := map[string]func(dir, name string) error{
+		"pack": pack, "unpack": unpack,
+		"send":    func(dir, name string) error { return write(stdout, dir, filepath.Join(dir, name)) },
+		"receive": func(dir, name string) error { return receive(stdin, dir, name) },
+	}
 	if len(args) != 3 || do[args[0]] == nil {
-		fmt.Fprintln(stderr, "want pack or unpack, a directory and an archive")
+		fmt.Fprintln(stderr, "want pack or unpack with a directory and an archive, or send or receive with a directory and a name in it")
 		return 2
 	}
-	if err := do[args[0]](args[1], args[2]); err != nil {
+	err := do[args[0]](args[1], args[2])
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		fmt.Fprintln(stderr, err)
-		return 1
+		return full
 	}
-	return 0
+	fmt.Fprintln(stderr, err)
+	return 1
 }
+
+// full is the status of what found no room.
+const full = 28
 
 func pack(dir, archive string) (err error) {
 	if err := os.RemoveAll(archive); err != nil {
@@ -64,8 +79,16 @@ func pack(dir, archive string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	w := tar.NewWriter(file)
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	return write(file, dir, dir)
+}
+
+// write archives what lies at a path in a directory, and below. The directory itself has no entry.
+func write(to io.Writer, dir, at string) error {
+	w := tar.NewWriter(to)
+	err := filepath.WalkDir(at, func(path string, entry fs.DirEntry, err error) error {
+		if path == at && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || path == dir {
 			return err
 		}
@@ -115,6 +138,17 @@ func unpack(dir, archive string) error {
 		return err
 	}
 	defer file.Close()
+	if err := receive(file, dir, ""); err != nil {
+		return err
+	}
+	return os.Remove(archive)
+}
+
+// receive makes what an archive has in a directory, under another name unless that is "". Files that are there are replaced.
+func receive(archive io.Reader, dir, name string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -122,7 +156,7 @@ func unpack(dir, archive string) error {
 	defer root.Close()
 	// Directories get their modes and times last: writing a file changes the times, and may need other modes.
 	var directories []*tar.Header
-	for r := tar.NewReader(file); ; {
+	for r := tar.NewReader(archive); ; {
 		header, err := r.Next()
 		if err == io.EOF {
 			break
@@ -130,17 +164,25 @@ func unpack(dir, archive string) error {
 		if err != nil {
 			return err
 		}
-		switch header.Typeflag {
-		case tar.TypeDir:
-			if err := root.Mkdir(header.Name, 0o700); err != nil {
+		if name != "" {
+			_, below, _ := strings.Cut(header.Name, "/")
+			header.Name = filepath.Join(name, below)
+		}
+		if header.Typeflag == tar.TypeDir {
+			if err := root.Mkdir(header.Name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 			directories = append(directories, header)
 			continue
+		}
+		if err := root.RemoveAll(header.Name); err != nil {
+			return err
+		}
+		switch header.Typeflag {
 		case tar.TypeSymlink:
 			err = errors.Join(root.Symlink(header.Linkname, header.Name), root.Lchown(header.Name, header.Uid, header.Gid))
 		case tar.TypeReg:
-			err = write(root, header, r)
+			err = fill(root, header, r)
 		}
 		if err != nil {
 			return err
@@ -151,10 +193,10 @@ func unpack(dir, archive string) error {
 			return err
 		}
 	}
-	return os.Remove(archive)
+	return nil
 }
 
-func write(root *os.Root, header *tar.Header, content io.Reader) error {
+func fill(root *os.Root, header *tar.Header, content io.Reader) error {
 	file, err := root.OpenFile(header.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
