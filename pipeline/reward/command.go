@@ -117,7 +117,7 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	}
 	var result sandbox.Result
 	args, direct := sb.Layout().Direct(check.Command, env)
-	if direct {
+	if direct = direct && !bringsPrograms(check); direct {
 		result, err = run(args, append(env, ground.startups()...))
 	}
 	if !direct || errors.Is(err, sandbox.ErrNotFound) {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"trajgen/pipeline/episode"
@@ -95,8 +97,15 @@ func (g ground) startups() []string {
 	return []string{"PYTHONPATH=" + g.startup(), "BASH_ENV=" + g.startup() + "/bash_env"}
 }
 
-// shell makes bash run a command with startups; values of the image or the task stay.
+// programs is where a check has programs of its own, which come before all others.
+const programs = "/tests/bin/"
+
+func bringsPrograms(check episode.Check) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(check.Tests)), func(name string) bool { return strings.HasPrefix(name, programs) })
+}
+
+// shell makes bash run a command with startups and the check's programs; values of the image or the task stay.
 func (g ground) shell(command string) []string {
-	const line = `export PYTHONPATH="$0${PYTHONPATH:+:$PYTHONPATH}" BASH_ENV="${BASH_ENV:-$0/bash_env}"; exec "$@"`
+	const line = `[ ! -d "$TESTS/bin" ] || export PATH="$TESTS/bin:$PATH"; export PYTHONPATH="$0${PYTHONPATH:+:$PYTHONPATH}" BASH_ENV="${BASH_ENV:-$0/bash_env}"; exec "$@"`
 	return []string{"sh", "-c", line, g.startup(), "bash", "-c", command}
 }

@@ -66,9 +66,10 @@ func TestCannotFork(t *testing.T) {
 	for name, v := range map[string]episode.Verifier{"fork": {Sandbox: "fork"}, "network": {Network: "none"}} {
 		s := subject(t, open(t), "")
 		s.Own = &reward.Own{Spec: func() sandbox.Spec { return sandbox.Spec{ID: "x"} }}
-		_, _, err := reward.Verify(t.Context(), []episode.Check{{Command: "true", Verifier: &v}}, s)
-		if !errors.Is(err, reward.ErrOpen) {
-			t.Errorf("%s: %v, want ErrOpen", name, err)
+		for _, check := range []episode.Check{{Command: "true", Verifier: &v}, {Python: "/tests/score.py", Verifier: &v}} {
+			if _, _, err := reward.Verify(t.Context(), []episode.Check{check}, s); !errors.Is(err, reward.ErrOpen) {
+				t.Errorf("%s: %v, want ErrOpen", name, err)
+			}
 		}
 	}
 }

@@ -150,6 +150,7 @@ func TestCommands(t *testing.T) {
 		{name: "swelancer, what the agent printed first", check: episode.Check{Command: "echo SWE Lancer success; echo SWE Lancer failure", Reward: "swelancer"}, want: 0},
 		{name: "swelancer did not run", check: episode.Check{Command: "echo success", Reward: "swelancer"}, class: "output"},
 		{name: "tests in the private directory", check: episode.Check{Tests: episode.Files{"/tests/t.sh": episode.File("test -f work.txt")}, Command: `bash "$TESTS/t.sh"`}, want: 1},
+		{name: "programs of its own", check: episode.Check{Tests: episode.Files{"/tests/bin/grep": episode.File("#!/bin/sh\n")}, Command: "grep -q x work.txt"}, want: 1},
 		{name: "no shell is needed", check: episode.Check{Command: "find 'work.txt' -size 0"}, want: 1},
 		{name: "no shell is needed, status 1", check: episode.Check{Command: "grep -q 'a b' work.txt"}, want: 0},
 		{name: "a shell is wanted", check: episode.Check{Env: map[string]string{"BASH_ENV": "t/env"}, Tests: episode.Files{"t/env": episode.File("grep() { true; }")}, Command: "grep -q x work.txt"}, want: 1},
