@@ -55,7 +55,7 @@ func TestMemoryAndUser(t *testing.T) {
 func TestMemoryAndUserRefuse(t *testing.T) {
 	tests := []struct{ give, want string }{
 		{`"memory":["x"]`, "memory: a list, want an object with memory, user"},
-		{`"memory":{"memry":["x"]}`, "memory.memry: unknown key (have memory, user)"},
+		{`"memory":{"memry":["x"]}`, `memory.memry: unknown key, did you mean "memory"? (have memory, user)`},
 		{`"memory":{"memory":[1]}`, "memory.memory[0]: a number, want a string"},
 		{`"memory":{"memory":["a\n§\nb"]}`, "separates entries"},
 		{`"memory":{"memory":[" "]}`, "an entry is empty"},

@@ -24,7 +24,7 @@ func TestMCPServers(t *testing.T) {
 		`{"servers": ` + notes + `, "run": ["a"]}`:   has{[]string{"a"}, notes},
 		`"{\"servers\": {\"x\": {\"url\": \"u\"}}}"`: has{nil, `{"x": {"url": "u"}}`},
 		`{"run": ["a"]}`:     has{[]string{"a"}, ""},
-		`{"server": {}}`:     "mcp.server: unknown key (have run, servers)",
+		`{"server": {}}`:     `mcp.server: unknown key, did you mean "servers"? (have run, servers)`,
 		`{"servers": ["x"]}`: "mcp.servers: a list, want an object",
 		`5`:                  "mcp: a number, want a list of strings, or an object with run, servers",
 	} {

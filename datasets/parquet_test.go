@@ -195,7 +195,7 @@ func TestParquetRowError(t *testing.T) {
 	var skipped []string
 	tasks := read(t, path, datasets.Options{SkipBadRows: true, OnSkip: func(bad *datasets.RowError) { skipped = append(skipped, bad.Error()) }})
 	want := []string{
-		path + ": row 2: verify.exat: unknown key, did you mean \"exact\"? (have after, at_least, case, command, contains, env, exact, home_state, json, match, measure, name, number, outbox, python, regex, relative, reward, similar, site_state, test_timeout, tests, threshold, timeout, tolerance, trim, unicode, unit, verifier, weight); verify: it checks nothing, want one of command, contains, exact, home_state, json, number, outbox, python, regex, similar, site_state",
+		path + `: row 2: verify.exat: unknown key, did you mean "exact"? (have after, at_least, case, command, contains, env, exact, home_state, json, match, measure, name, number, outbox, python, regex, relative, reward, similar, site_state, test_timeout, tests, threshold, timeout, tolerance, trim, unicode, unit, verifier, weight); verify: it checks nothing, want one of command, contains, exact, home_state, json, number, outbox, python, regex, similar, site_state`,
 		path + ": row 3: column prompt: invalid UTF-8 at byte 2",
 	}
 	if diff := cmp.Diff(want, skipped); diff != "" || len(tasks) != 2 || tasks[1].Row != 3 {

@@ -39,28 +39,28 @@ func TestTestTimeout(t *testing.T) {
 		files                 episode.Files
 		want                  float64
 		detail                string
-		timeout               time.Duration // of the verifier; 0 is long enough
+		limit, timeout        time.Duration // of a test and of the verifier; 0 is two seconds and a minute
 	}{
 		{name: "no test is late", command: run, files: pytest(good), want: 1, detail: "1 passed"},
 		{name: "a lock", command: run, files: pytest(deadlock + good), detail: "1 failed, 1 passed"},
 		{name: "a lock, by the summary", command: run, reward: "pytest", files: pytest(deadlock + good), detail: "1 of 2 tests passed"},
 		{name: "a fixture", command: run, files: pytest("@pytest.fixture\ndef f():\n    time.sleep(60)\ndef test_late(f): pass\n" + good), detail: "1 passed, 1 error"},
-		{name: "a test that goes on", command: run, reward: "pytest", files: pytest("def test_late():" + insists + "\n" + good), detail: "test_late took longer than 1s"},
+		{name: "a test that goes on", command: run, reward: "pytest", files: pytest("def test_late():" + insists + "\n" + good), detail: "test_late took longer than 2s"},
 		{name: "code that is not Python", command: run, reward: "pytest", files: pytest("def test_late(): " + inC + "\n" + good), detail: "test_late"},
 		{name: "code that is not Python, by the status", command: run, files: pytest("def test_late(): " + inC + "\n" + good), detail: "status 1"},
-		{name: "a reward that is not printed", command: run + ` && echo 1`, reward: "stdout", files: pytest(deadlock), detail: "test_late took longer than 1s"},
+		{name: "a reward that is not printed", command: run + ` && echo 1`, reward: "stdout", files: pytest(deadlock), detail: "test_late took longer than 2s"},
 		{name: "a part of the reward", command: run + ` | grep -c "^PASSED"`, reward: "stdout", files: pytest(deadlock + good), want: 1},
 		{name: "unittest", command: `python3 "$TESTS/it.py"`, files: unit, detail: "errors=1"},
 		{name: "unittest, all of them", command: `python3 "$TESTS/it.py" 2>&1 | grep "good ran"`, files: unit, want: 1},
 		{name: "unittest of pytest", command: run, files: pytest("class T(unittest.TestCase):\n    def test_late(self): threading.Event().wait()\n    def test_good(self): pass\n"), detail: "1 failed, 1 passed"},
 		{name: "a timer of the test's own", command: run, files: pytest("import signal\ndef test_own():\n    rang = []\n    signal.signal(signal.SIGALRM, lambda *a: rang.append(1)); signal.setitimer(signal.ITIMER_REAL, 0.1)\n    while not rang: time.sleep(0.01)\n"), want: 1},
-		{name: "more late tests than the verifier has time for", command: run, files: pytest("@pytest.mark.parametrize('n', range(99))\ndef test_late(n): threading.Event().wait()\n"), detail: "verifier timed out", timeout: 6 * time.Second},
-		{name: "a pytest that the tests start", command: run, files: pytest("import subprocess, sys, os\ndef test_inner():\n    assert subprocess.run([sys.executable, '-E', '-m', 'pytest', '--version']).returncode == 0\n"), want: 1},
+		{name: "more late tests than the verifier has time for", command: run, files: pytest("@pytest.mark.parametrize('n', range(99))\ndef test_late(n): threading.Event().wait()\n"), detail: "verifier timed out", limit: time.Second, timeout: 8 * time.Second},
+		{name: "a pytest that the tests start", command: run, files: pytest("import subprocess, sys, os\ndef test_inner():\n    assert subprocess.run([sys.executable, '-E', '-m', 'pytest', '--version']).returncode == 0\n"), want: 1, limit: 29 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			check := episode.Check{Command: tt.command, Tests: tt.files, Reward: tt.reward, TestTimeout: time.Second, Timeout: cmp.Or(tt.timeout, time.Minute)}
+			check := episode.Check{Command: tt.command, Tests: tt.files, Reward: tt.reward, TestTimeout: cmp.Or(tt.limit, 2*time.Second), Timeout: cmp.Or(tt.timeout, time.Minute)}
 			rewards, mean, err := reward.Verify(t.Context(), []episode.Check{check}, subject(t, open(t), ""))
 			if err != nil || mean != tt.want {
 				t.Fatalf("Verify = %v, %v, %v, want %v", mean, rewards, err, tt.want)
