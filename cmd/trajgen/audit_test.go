@@ -118,3 +118,29 @@ func TestAuditWithoutIsolation(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q, want the name that was meant", got.code, got.errOut)
 	}
 }
+
+// TestAuditSaysWhatScores lists a task where a cheat gets a part, too, and fails only those where one gets all.
+func TestAuditSaysWhatScores(t *testing.T) {
+	t.Parallel()
+	dataset := write(t, "tasks.jsonl", `{"id": "half", "prompt": "Write a.txt and b.txt.", "verify": [{"command": "test -f a.txt"}, {"command": "grep -qx one b.txt"}], "gold": {"command": "echo one > a.txt; echo one > b.txt"}}
+{"id": "whole", "prompt": "Write c.txt.", "verify": {"command": "test -f c.txt"}, "gold": {"command": "echo one > c.txt"}}
+{"id": "empty", "prompt": "Make d.txt, empty.", "verify": {"command": "test -f d.txt"}, "gold": {"command": "touch d.txt"}}
+`)
+	got := trajgen(t, "audit", "--dataset", dataset, "--sandbox", "local", "--attacks", "empty-files", "--proof-dir", t.TempDir())
+	want := `whole: empty-files must not score (the agent makes the expected files, empty), got 1 (success)
+  answered
+
+task   gold  noop  attacks that score
+half   1     0     empty-files (0.5)
+whole  1     0     empty-files
+
+attack       tasks  passed  the agent
+do-nothing   3      0       declines
+empty-files  2      1       makes the expected files, empty
+
+3 tasks: 1 fail, 0 without a reference solution, 0 without a verifier
+`
+	if got.code != exitFailed || got.out != want {
+		t.Errorf("exit code %d, %s", got.code, cmp.Diff(want, got.out))
+	}
+}

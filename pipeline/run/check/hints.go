@@ -29,7 +29,7 @@ var (
 const mostHints = 60
 
 func hintsOf(task *episode.Task) hints {
-	h := hints{given: task.Prompt[len(task.Prompt)-1].Content}
+	var h hints
 	names := func(pattern *regexp.Regexp, text string) {
 		for _, found := range pattern.FindAllStringSubmatch(testsPath.ReplaceAllString(text, " "), -1) {
 			name := strings.TrimPrefix(found[len(found)-1], "./")
