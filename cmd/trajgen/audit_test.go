@@ -124,6 +124,7 @@ func TestAuditSaysWhatScores(t *testing.T) {
 	t.Parallel()
 	dataset := write(t, "tasks.jsonl", `{"id": "half", "prompt": "Write a.txt and b.txt.", "verify": [{"command": "test -f a.txt"}, {"command": "grep -qx one b.txt"}], "gold": {"command": "echo one > a.txt; echo one > b.txt"}}
 {"id": "whole", "prompt": "Write c.txt.", "verify": {"command": "test -f c.txt"}, "gold": {"command": "echo one > c.txt"}}
+{"id": "object", "prompt": "Write an object with an age to f.json.", "verify": {"json": {"file": "f.json", "equal": {"age": 3}}}, "gold": {"command": "echo '{\"age\": 3}' > f.json"}}
 {"id": "empty", "prompt": "Make d.txt, empty.", "verify": {"command": "test -f d.txt"}, "gold": {"command": "touch d.txt"}}
 `)
 	got := trajgen(t, "audit", "--dataset", dataset, "--sandbox", "local", "--attacks", "empty-files", "--proof-dir", t.TempDir())
@@ -135,10 +136,10 @@ half   1     0     empty-files (0.5)
 whole  1     0     empty-files
 
 attack       tasks  passed  the agent
-do-nothing   3      0       declines
-empty-files  2      1       makes the expected files, empty
+do-nothing   4      0       declines
+empty-files  3      1       makes the expected files, empty
 
-3 tasks: 1 fail, 0 without a reference solution, 0 without a verifier
+4 tasks: 1 fail, 0 without a reference solution, 0 without a verifier
 `
 	if got.code != exitFailed || got.out != want {
 		t.Errorf("exit code %d, %s", got.code, cmp.Diff(want, got.out))

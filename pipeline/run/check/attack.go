@@ -78,17 +78,22 @@ func script(name string) string {
 	return string(text)
 }
 
+// looksInside reports whether a check looks at the sandbox, or runs in it.
+func looksInside(check episode.Check) bool {
+	return check.Command != "" || check.Python != "" || check.JSON != nil && check.JSON.File != ""
+}
+
 // steps are what the attack does at a task; nil if it has nothing to try there.
 func (a Attack) steps(task *episode.Task, hints hints, g sandbox.Guarantees) []episode.Step {
-	commands := slices.ContainsFunc(task.Verify, func(check episode.Check) bool { return check.Command != "" })
-	if !commands && !a.anywhere || a.disk && g.Limits["disk"] != "hard" {
+	inside := slices.ContainsFunc(task.Verify, looksInside)
+	if !inside && !a.anywhere || a.disk && g.Limits["disk"] != "hard" {
 		return nil
 	}
 	end := episode.Step{Content: "Done."}
 	if a.answer != "" {
 		end.Content = a.answer
 	}
-	if !commands {
+	if !inside {
 		return []episode.Step{end}
 	}
 	own := "0"

@@ -52,6 +52,9 @@ func hintsOf(task *episode.Task) hints {
 	for _, check := range task.Verify {
 		texts := []string{check.Command}
 		names(likeFile, check.Command)
+		if check.JSON != nil && check.JSON.File != "" {
+			h.names = append(h.names, check.JSON.File)
+		}
 		for name, test := range check.Tests {
 			texts = append(texts, string(test))
 			if strings.HasSuffix(name, ".sh") {
