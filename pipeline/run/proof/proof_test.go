@@ -1,9 +1,12 @@
 package proof_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +58,60 @@ func TestDigest(t *testing.T) {
 		tt.change(changed)
 		if same := digest(t, "c", task()) == digest(t, tt.conditions, changed); same != tt.same {
 			t.Errorf("after a change of %s the digest is the same: %v, want %v", tt.name, same, tt.same)
+		}
+	}
+}
+
+// TestDigestKnowsEveryField holds that no field of a task or of a check is forgotten, but for those that change no verdict.
+func TestDigestKnowsEveryField(t *testing.T) {
+	names := []string{"ID", "Row", "Tags", "Difficulty", "Metadata"}
+	base := digest(t, "c", &episode.Task{Verify: []episode.Check{{}}})
+	for _, of := range []func(*episode.Task) any{
+		func(task *episode.Task) any { return task },
+		func(task *episode.Task) any { return &task.Verify[0] },
+	} {
+		kind := reflect.TypeOf(of(&episode.Task{Verify: []episode.Check{{}}})).Elem()
+		for i := range kind.NumField() {
+			task := &episode.Task{Verify: []episode.Check{{}}}
+			set(reflect.ValueOf(of(task)).Elem().Field(i))
+			want := slices.Contains(names, kind.Field(i).Name)
+			if same := digest(t, "c", task) == base; same != want {
+				t.Errorf("with another %s.%s the digest is the same: %v, want %v", kind, kind.Field(i).Name, same, want)
+			}
+		}
+	}
+}
+
+// set gives a value that is not zero.
+func set(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		v.SetBytes([]byte(`{"x":1}`))
+	case v.Kind() == reflect.String:
+		v.SetString("x")
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.CanInt():
+		v.SetInt(1)
+	case v.CanUint():
+		v.SetUint(1)
+	case v.CanFloat():
+		v.SetFloat(1)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		set(v.Elem())
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2)) // of which one may be there already
+		set(v.Index(0))
+	case v.Kind() == reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		set(key)
+		set(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			set(v.Field(i))
 		}
 	}
 }
