@@ -165,7 +165,8 @@ func (t *task) compose(name, agent string) (e environment) {
 		given.build = t.build(dir, "Dockerfile")
 	}
 	var names []string
-	if e.services, names = t.companions(name, agent, whole.Services, given); len(e.services) > 0 {
+	beside := companions{task: t, file: name, agent: agent, services: whole.Services, machine: given}
+	if e.services, names = beside.start(); len(e.services) > 0 {
 		e.setup = append([]string{"echo " + quote("127.0.0.1 "+strings.Join(names, " ")) + " >>/etc/hosts"}, e.services...)
 	}
 	return e

@@ -13,20 +13,28 @@ import (
 // Services beside the agent's are processes of its sandbox. They must have the agent's image: then their commands find in the
 // sandbox what they need. All have one file system, one loopback and one set of limits.
 
-// companions are scripts that start these services, each after those that it depends on, and wait until they are well. names are
+// companions are the services of a compose file, of which one is the agent's.
+type companions struct {
+	*task
+	file, agent string
+	services    map[string]service
+	machine     environment // the agent's
+}
+
+// start returns scripts that start these services, each after those that it depends on, and wait until they are well. names are
 // those that lead to them.
-func (t *task) companions(file, agent string, services map[string]service, e environment) (scripts, names []string) {
+func (t *companions) start() (scripts, names []string) {
 	const begun, done = 1, 2
 	states := map[string]int{}
 	var visit func(name, from string)
 	visit = func(name, from string) {
-		s, known := services[name]
-		at := fmt.Sprintf("%s: services.%s", file, name)
+		s, known := t.services[name]
+		at := fmt.Sprintf("%s: services.%s", t.file, name)
 		switch {
 		case !known:
 			t.wrongf("%s.depends_on: %s is not there", from, name)
 			return
-		case states[name] == begun && name != agent:
+		case states[name] == begun && name != t.agent:
 			t.wrongf("%s.depends_on: %s depends on it", from, name)
 		}
 		if states[name] != 0 {
@@ -38,21 +46,23 @@ func (t *task) companions(file, agent string, services map[string]service, e env
 		}
 		states[name] = done
 		names = append(names, name)
-		if name == agent {
+		if name == t.agent {
 			return
 		}
 		if s.Container != "" && !strings.Contains(s.Container, "${") {
 			names = append(names, s.Container)
 		}
-		scripts = append(scripts, t.companion(at, path.Dir(file), name, s, services[agent], e))
+		scripts = append(scripts, t.script(at, name, s))
 	}
-	for _, name := range sortedNames(services) {
-		visit(name, file)
+	for _, name := range sortedNames(t.services) {
+		visit(name, t.file)
 	}
 	return scripts, names
 }
 
-func (t *task) companion(at, dir, name string, s, agent service, e environment) string {
+// script starts one of them.
+func (t *companions) script(at, name string, s service) string {
+	agent := t.services[t.agent]
 	for _, key := range sortedNames(s.Rest) {
 		if !slices.Contains(idle, key) && key != "expose" && key != "ports" {
 			t.wrongf("%s.%s: a service beside the agent's is a process in its sandbox: want image or build, entrypoint, command, environment, working_dir, healthcheck and depends_on", at, key)
@@ -63,7 +73,7 @@ func (t *task) companion(at, dir, name string, s, agent service, e environment) 
 	}
 	same := s.Image != "" && s.Image == agent.Image
 	if !s.Build.IsZero() {
-		same = same || reflect.DeepEqual(s.build(t, at+".build", dir), e.build)
+		same = same || reflect.DeepEqual(s.build(t.task, at+".build", path.Dir(t.file)), t.machine.build)
 	}
 	if !same {
 		t.wrongf("%s: its image is not the agent's, and a task here is one machine, with every sandbox: only services of the agent's image run in it", at)
@@ -72,10 +82,10 @@ func (t *task) companion(at, dir, name string, s, agent service, e environment) 
 	if len(args) == 0 {
 		t.wrongf("%s: want a command: what the image would start is not known here", at)
 	}
-	if s.Entrypoint == nil && t.hasEntrypoint(e) {
+	if s.Entrypoint == nil && t.hasEntrypoint() {
 		t.wrongf("%s.entrypoint: it is missing, and that of the Dockerfile is not run here", at)
 	}
-	within := t.within(at, s, e.env)
+	within := t.within(at, s)
 	script := fmt.Sprintf("mkdir -p /var/log\n(%s %s) </dev/null >>%s 2>&1 &", within, strings.Join(args, " "), quote("/var/log/"+name+".log"))
 	if h := s.Health; h != nil && !h.Disable {
 		script += "\n" + t.health(at+".healthcheck", h, within)
@@ -84,19 +94,20 @@ func (t *task) companion(at, dir, name string, s, agent service, e environment) 
 }
 
 // hasEntrypoint says whether the agent's Dockerfile has one.
-func (t *task) hasEntrypoint(e environment) bool {
-	if e.build == nil {
+func (t *companions) hasEntrypoint() bool {
+	build := t.machine.build
+	if build == nil {
 		return false
 	}
-	dir, _ := strings.CutPrefix(e.build["dir"].(string), t.at)
-	lines := strings.Split(t.text(path.Join(".", dir, e.build["dockerfile"].(string))), "\n")
+	dir, _ := strings.CutPrefix(build["dir"].(string), t.at)
+	lines := strings.Split(t.text(path.Join(".", dir, build["dockerfile"].(string))), "\n")
 	return slices.ContainsFunc(lines, func(line string) bool {
 		return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(line)), "ENTRYPOINT")
 	})
 }
 
 // within is how a command begins that has a service's directory and variables, and not the agent's.
-func (t *task) within(at string, s service, agent map[string]string) string {
+func (t *companions) within(at string, s service) string {
 	env, ok := composeEnv(s.Environment)
 	if !ok {
 		t.wrongf("%s.environment: %v, want variables and their values", at, s.Environment)
@@ -105,7 +116,7 @@ func (t *task) within(at string, s service, agent map[string]string) string {
 	if dir := t.own(at+".working_dir", s.WorkingDir); dir != "" {
 		text = "cd " + quote(dir) + " && " + text
 	}
-	for _, name := range sortedNames(agent) {
+	for _, name := range sortedNames(t.machine.env) {
 		if _, own := env[name]; !own {
 			text += " -u " + name
 		}
@@ -117,12 +128,12 @@ func (t *task) within(at string, s service, agent map[string]string) string {
 }
 
 // literal is a text as compose reads it, in which two dollars stand for one.
-func (t *task) literal(at, text string) string {
+func (t *companions) literal(at, text string) string {
 	return strings.ReplaceAll(t.own(at, text), "$$", "$")
 }
 
 // words are a command for a shell: a list of words, or a text that a shell takes apart.
-func (t *task) words(at string, command any) (words []string) {
+func (t *companions) words(at string, command any) (words []string) {
 	switch command := command.(type) {
 	case nil:
 	case string:
@@ -138,7 +149,7 @@ func (t *task) words(at string, command any) (words []string) {
 }
 
 // dependsOn reads a list of names, or a mapping from names to conditions.
-func (t *task) dependsOn(at string, value any) (names []string) {
+func (t *companions) dependsOn(at string, value any) (names []string) {
 	switch value := value.(type) {
 	case nil:
 	case []any:
@@ -171,7 +182,7 @@ type composeHealth struct {
 }
 
 // health waits until a service is well.
-func (t *task) health(at string, h *composeHealth, within string) string {
+func (t *companions) health(at string, h *composeHealth, within string) string {
 	seconds := func(key, text string, otherwise float64) float64 {
 		if text == "" {
 			return otherwise
@@ -203,8 +214,8 @@ func (t *task) health(at string, h *composeHealth, within string) string {
 	}.script()
 }
 
-// serve starts the services before the agent, and again before the verifier: no process is left then.
-func (t *task) serve(fields map[string]any, e environment) {
+// serve starts the services again before the verifier: no process is left then. What starts them beforehand is in the setup.
+func (e environment) serve(t *task, fields map[string]any) {
 	if len(e.services) == 0 {
 		return
 	}

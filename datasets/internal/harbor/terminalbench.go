@@ -163,7 +163,7 @@ func (t *task) place(fields map[string]any, e environment) {
 		fields["setup"] = "set -e\n" + strings.Join(e.setup, "\n")
 	}
 	fields["environment_from"] = e.from
-	t.serve(fields, e)
+	e.serve(t, fields)
 	digest, err := checksum(context.Background(), t.files, parts(t.files)...)
 	if err != nil {
 		t.wrongf("%v", err)
