@@ -16,15 +16,14 @@ type Task struct {
 	System string    `json:"system,omitempty"`
 	Prompt []Message `json:"prompt"` // at least one user message; later user messages are sent in turn
 
-	Files   Files             `json:"files,omitempty"` // path relative to the working directory → content
-	Setup   string            `json:"setup,omitempty"` // shell command run before the episode
-	Image   string            `json:"image,omitempty"`
-	Root    string            `json:"root,omitempty"`  // "writable": commands can write everywhere, also without an image
-	Build   *Build            `json:"build,omitempty"` // how the image is made, instead of Image
-	Cwd     string            `json:"cwd,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-	Network string            `json:"network,omitempty"`
-	Allow   []string          `json:"allow,omitempty"` // targets of network allowlist; without any, the run's
+	Files Files             `json:"files,omitempty"` // path relative to the working directory → content
+	Setup string            `json:"setup,omitempty"` // shell command run before the episode
+	Image string            `json:"image,omitempty"`
+	Root  string            `json:"root,omitempty"`  // "writable": commands can write everywhere, also without an image
+	Build *Build            `json:"build,omitempty"` // how the image is made, instead of Image
+	Cwd   string            `json:"cwd,omitempty"`
+	Env   map[string]string `json:"env,omitempty"`
+	Reach
 
 	World
 	Resources Resources `json:"resources,omitzero"`
@@ -44,6 +43,12 @@ type Task struct {
 	Tags       []string        `json:"tags,omitempty"`
 	Difficulty string          `json:"difficulty,omitempty"`
 	Metadata   json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that belongs to no field above
+}
+
+// Reach is what a task's sandbox reaches; "" is the run's.
+type Reach struct {
+	Network string   `json:"network,omitempty"`
+	Allow   []string `json:"allow,omitempty"` // targets of network allowlist; without any, the run's
 }
 
 // World is what an agent finds beside its sandbox.

@@ -13,11 +13,11 @@ import (
 )
 
 // grounds are where verifiers are tried: sandboxes of those backends that are on every machine.
-var grounds = []ground{{"native", "fork", true}, {"native", "same", true}, {"local", "same", false}}
+var grounds = []ground{{backend: "native", verifier: "fork", apart: true}, {backend: "native", verifier: "same", apart: true}, {backend: "local", verifier: "same"}}
 
 type ground struct {
 	backend, verifier string
-	apart             bool
+	apart, writable   bool
 }
 
 func (g ground) String() string { return g.backend + "-" + g.verifier }
@@ -61,7 +61,7 @@ func judge(t *testing.T, ground ground) func(t *testing.T, env map[string]string
 	return func(t *testing.T, env map[string]string, check episode.Check, setup, agent string) (float64, []episode.Reward, error) {
 		t.Helper()
 		spec := sandbox.Spec{
-			ID: fmt.Sprint("judged-", count.Add(1)), Env: env,
+			ID: fmt.Sprint("judged-", count.Add(1)), Env: env, Writable: ground.writable,
 			Limits: sandbox.Limits{Memory: 128 << 20, Disk: 256 << 20},
 		}
 		sb, err := opened.Open(t.Context(), spec)
@@ -75,6 +75,17 @@ func judge(t *testing.T, ground ground) func(t *testing.T, env map[string]string
 		s.Apart, s.Own = ground.apart, ground.own(t, opened, spec, setup)
 		rewards, mean, err := reward.Verify(t.Context(), []episode.Check{check}, s)
 		return mean, rewards, err
+	}
+}
+
+// TestWritableSystemIsCleansed has an agent plant a module where all of Python finds it, which a fork loses.
+func TestWritableSystemIsCleansed(t *testing.T) {
+	t.Parallel()
+	judge := judge(t, ground{backend: "native", verifier: "fork", apart: true, writable: true})
+	check := episode.Check{Command: `python3 -c "raise SystemExit(1)"`}
+	mean, rewards, err := judge(t, nil, check, "true", `d=$(python3 -c "import site; print(site.getsitepackages()[0])"); mkdir -p $d; `+evil+`$d/a.pth; python3 -c "raise SystemExit(1)"`)
+	if err != nil || mean != 0 {
+		t.Errorf("Verify = %v, %+v, %v, want a failure", mean, rewards, err)
 	}
 }
 

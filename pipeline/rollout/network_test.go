@@ -29,7 +29,7 @@ func TestNetwork(t *testing.T) {
 	for _, tt := range tests {
 		backend := &sandboxtest.Scripted{}
 		s := &script{steps: []func(model.Request) (model.Reply, error){call(episode.Call{ID: "c", Name: "touch", Arguments: `{"path":"a"}`}), say("x")}}
-		_, err := play(t, s, episode.Task{Network: tt.task, Allow: tt.allow}, func(p *rollout.Player) {
+		_, err := play(t, s, episode.Task{Reach: episode.Reach{Network: tt.task, Allow: tt.allow}}, func(p *rollout.Player) {
 			p.Sandboxes.Backend, p.Sandboxes.Spec.Network, p.Sandboxes.Spec.Allow = backend, tt.run, []string{"example.org"}
 		})
 		if err != nil || len(backend.Opened()) != 1 {
