@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"trajgen/sandbox/sandboxtest"
 )
 
 // smallImage is a directory with a few programs of this machine, which stands for the images that tasks name.
@@ -133,5 +135,13 @@ func TestTaskFolders(t *testing.T) {
 				t.Errorf("%s of %s: %s, %+v, %+v", policy, ep.Key.Task, ep.Outcome, ep.Rewards, ep.Fault)
 			}
 		}
+	}
+}
+
+// TestTaskFoldersOrdinaryUser plays them as a user without any rights.
+func TestTaskFoldersOrdinaryUser(t *testing.T) {
+	t.Setenv("TRAJGEN_PROGRAM", build(t))
+	if out := sandboxtest.AsOrdinaryUser(t, "-test.run=^TestTaskFolders$|^TestTaskServices$", "-test.v"); !strings.Contains(out, "--- PASS: TestTaskFolders") || !strings.Contains(out, "--- PASS: TestTaskServices") {
+		t.Errorf("they were not played:\n%s", out)
 	}
 }
