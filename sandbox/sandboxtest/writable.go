@@ -33,11 +33,11 @@ var writableCases = []testCase{
 	}},
 	{name: "a fork of a writable system", writable: true, snapshots: true, check: func(k *kit) {
 		sb := k.writable(sandbox.Spec{})
-		k.shIn(sb, "echo '127.0.0.1 database' >> /etc/hosts; rm -f /usr/bin/sort; rm -r /opt; mkdir -p /usr/local/d && touch /usr/local/d/a /usr/local/d/b")
+		k.shIn(sb, "echo database > /etc/new; rm -f /usr/bin/sort; rm -r /opt; mkdir -p /usr/local/d && touch /usr/local/d/a /usr/local/d/b")
 		k.shIn(sb, "chmod 700 /usr/local/d")
 		first := k.fork(k.snapshot(sb))
 		k.shIn(first, "rm /usr/local/d/a; touch /usr/local/d/c /top; mkdir /opt")
-		look := "grep -c database /etc/hosts; ls -d /usr/bin/sort /opt /top 2>/dev/null; ls /usr/local/d; stat -c %a /usr/local/d"
+		look := "grep -c database /etc/new; ls -d /usr/bin/sort /opt /top 2>/dev/null; ls /usr/local/d; stat -c %a /usr/local/d"
 		equal(k, "second fork", k.shIn(k.fork(k.snapshot(first)), look), "1\n/opt\n/top\nb\nc\n700\n")
 		equal(k, "origin", k.shIn(sb, look), "1\na\nb\n700\n")
 	}},

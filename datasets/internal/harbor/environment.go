@@ -167,7 +167,9 @@ func (t *task) compose(name, agent string) (e environment) {
 	var names []string
 	beside := companions{task: t, file: name, agent: agent, services: whole.Services, machine: given}
 	if e.services, names = beside.start(); len(e.services) > 0 {
-		e.setup = append([]string{"echo " + quote("127.0.0.1 "+strings.Join(names, " ")) + " >>/etc/hosts"}, e.services...)
+		line := quote("127.0.0.1 " + strings.Join(names, " "))
+		e.services = append([]string{"grep -qxF " + line + " /etc/hosts || echo " + line + " >>/etc/hosts"}, e.services...) // a fork with docker lacks it
+		e.setup = slices.Clone(e.services)
 	}
 	return e
 }
