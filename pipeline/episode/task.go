@@ -40,9 +40,14 @@ type Task struct {
 	Memory *Memory `json:"memory,omitempty"` // the agent's memory at the beginning, if it has the memory tool
 	User   *User   `json:"user,omitempty"`   // answers the agent's questions
 
-	Tags       []string        `json:"tags,omitempty"`
-	Difficulty string          `json:"difficulty,omitempty"`
-	Metadata   json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that belongs to no field above
+	Labels
+	Metadata json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that belongs to no field above
+}
+
+// Labels are what tasks are sorted by.
+type Labels struct {
+	Tags       []string `json:"tags,omitempty"`
+	Difficulty string   `json:"difficulty,omitempty"`
 }
 
 // Reach is what a task's sandbox reaches; "" is the run's.
