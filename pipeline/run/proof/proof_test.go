@@ -20,7 +20,7 @@ import (
 func task() *episode.Task {
 	return &episode.Task{
 		ID: "a", Row: 3, Prompt: []episode.Message{{Role: "user", Content: "write it"}}, Files: episode.Files{"in.txt": episode.File("x")},
-		Verify: []episode.Check{{Command: "test -f out.txt"}}, Gold: []episode.Step{{Content: "done"}}, Tags: []string{"easy"},
+		Verify: []episode.Check{{Command: "test -f out.txt"}}, Gold: []episode.Step{{Content: "done"}}, Labels: episode.Labels{Tags: []string{"easy"}},
 		Build: &episode.Build{Dir: "/here", Digest: "d"},
 	}
 }
