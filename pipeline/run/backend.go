@@ -18,6 +18,7 @@ import (
 	"trajgen/sandbox"
 	_ "trajgen/sandbox/all" // registers every backend
 	"trajgen/sandbox/images"
+	"trajgen/sandbox/images/build"
 )
 
 // stateVariable names another directory for what sandboxes keep on disk.
@@ -78,7 +79,9 @@ func (c Backend) Open() (*OpenBackend, error) {
 		}
 		return nil, err
 	}
-	return &OpenBackend{Backend: backend, options: options, imageMap: c.ImageMap, store: store, missing: storeErr}, nil
+	b := &OpenBackend{Backend: backend, options: options, imageMap: c.ImageMap, store: store, missing: storeErr}
+	b.engine = sync.OnceValues(b.findEngine)
+	return b, nil
 }
 
 // OpenBackend is a backend that also closes its store of images.
@@ -89,6 +92,7 @@ type OpenBackend struct {
 	store     *images.Store // nil if it could not be opened
 	importing sync.Mutex    // one image at a time goes to an engine, each once
 	missing   error         // why the store could not be opened; only matters when an image is needed
+	engine    func() (build.Engine, error)
 }
 
 // Open implements sandbox.Backend.

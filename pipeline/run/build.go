@@ -23,12 +23,13 @@ type Builds struct {
 	Allow   []string // further targets, with packages
 	Map     map[string]string
 	Secrets map[string][]byte
+	Engine  build.Engine // builds in place of native sandboxes
 }
 
 // NewBuilder returns a builder of images for a store.
 func (b Builds) NewBuilder(store *images.Store, options sandbox.Options) *build.Builder {
 	opts := build.Options{
-		Store: store, Allow: b.Allow, Map: b.Map, Secrets: b.Secrets, Logger: options.Logger, Now: time.Now,
+		Store: store, Allow: b.Allow, Map: b.Map, Secrets: b.Secrets, Engine: b.Engine, Logger: options.Logger, Now: time.Now,
 		Open: func(images sandbox.ImageStore) (sandbox.Backend, error) {
 			return sandbox.Open("native", sandbox.Options{StateDir: options.StateDir, Images: images, Logger: options.Logger})
 		},
@@ -52,15 +53,41 @@ func (o *opened) canBuild() error {
 	if o.opening() != nil {
 		return nil // another check reports that
 	}
-	g := o.Backend.Guarantees()
-	_, imports := o.Backend.Backend.(sandbox.Importer)
-	switch {
-	case g.StoredImages || imports && o.Backend.store != nil:
+	_, builds := o.Backend.Backend.(build.Engine)
+	switch name := o.Backend.Guarantees().Backend; {
+	case builds:
+		engine, err := o.Backend.engine()
+		switch s := o.File.Sandbox; {
+		case err != nil || engine == nil:
+			return err
+		case s.BuildNetwork != "full" && s.BuildNetwork != "none":
+			return fmt.Errorf("build: native sandboxes cannot run here (trajgen doctor says why), and %s cannot keep builds to the sites of packages: set sandbox.build_network to full or none", name)
+		case len(s.ImageMap) > 0:
+			return fmt.Errorf("build: native sandboxes cannot run here (trajgen doctor says why), and %s builds without sandbox.image_map: tag these images in the engine", name)
+		}
 		return nil
 	case o.Backend.missing != nil:
 		return fmt.Errorf("build: %w", o.Backend.missing)
+	case !o.Backend.Guarantees().StoredImages:
+		return fmt.Errorf("build: the %s sandbox takes no image that was built here: use native, gvisor, docker or podman, or build the image for it and name it (image)", name)
 	}
-	return fmt.Errorf("build: the %s sandbox takes no image that was built here: use native, gvisor, docker or podman, or build the image for it and name it (image)", g.Backend)
+	return nil
+}
+
+// findEngine returns what builds images where native sandboxes cannot; nil where they can.
+func (b *OpenBackend) findEngine() (build.Engine, error) {
+	engine, ok := b.Backend.(build.Engine)
+	if !ok || b.store == nil {
+		return engine, nil
+	}
+	native, err := sandbox.Open("native", sandbox.Options{StateDir: b.options.StateDir, Images: b.store, Logger: b.options.Logger})
+	if err != nil {
+		return engine, nil
+	}
+	if g := native.Guarantees(); g.StoredImages && g.Snapshots {
+		engine = nil
+	}
+	return engine, native.Close()
 }
 
 // ahead is how many images may be built that no episode has asked for yet.
@@ -99,9 +126,10 @@ func (e *Experiment) buildImage(ctx context.Context, from *episode.Build) (strin
 
 // take returns the reference that the backend has for an image that was built.
 func (b *OpenBackend) take(ctx context.Context, built build.Image) (string, error) {
+	builds, err := b.engine()
 	engine, ok := b.Backend.(sandbox.Importer)
-	if !ok {
-		return built.Reference, nil
+	if err != nil || builds != nil || !ok {
+		return built.Reference, err
 	}
 	image, err := b.store.Find(ctx, built.Reference)
 	if err != nil {
@@ -116,11 +144,15 @@ func (b *OpenBackend) take(ctx context.Context, built build.Image) (string, erro
 // openBuilds begins to build the images of the tasks that will be played, in their order. An episode whose image cannot be
 // built has the error.
 func (e *Experiment) openBuilds(ctx context.Context) error {
-	if !e.built || e.Backend.store == nil {
+	if !e.built {
 		return nil
 	}
+	engine, err := e.Backend.engine()
+	if err != nil || engine == nil && e.Backend.store == nil {
+		return err
+	}
 	s := e.File.Sandbox
-	from := Builds{Network: s.BuildNetwork, Allow: s.BuildAllow, Map: s.ImageMap}
+	from := Builds{Network: s.BuildNetwork, Allow: s.BuildAllow, Map: s.ImageMap, Engine: engine}
 	b := &builds{Builder: from.NewBuilder(e.Backend.store, e.Backend.options), places: make(chan struct{}, ahead), asked: map[string]bool{}}
 	e.builds = b
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))

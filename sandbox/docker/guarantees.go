@@ -63,7 +63,7 @@ func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 		}
 	}
 	g.Missing = append(g.Missing, "network allowlist: the engine filters no connections (the native sandbox does, with images, too)")
-	if err := b.hasNetwork(ctx); err != nil {
+	if err := b.engine.hasNetwork(ctx, b.network()); err != nil {
 		g.Network = slices.DeleteFunc(slices.Clone(networks), func(n sandbox.Network) bool { return n == sandbox.NetworkFull })
 		g.Missing = append(g.Missing, fmt.Sprintf("network full: %v (make one, or name another with the setting %q, or use the native sandbox)", err, settingNetwork))
 	} else {
@@ -76,15 +76,14 @@ func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 }
 
 // hasNetwork returns why full network is not available.
-func (b *backend) hasNetwork(ctx context.Context) error {
-	name := b.network()
-	if name == "bridge" && b.engine.podman {
+func (e *engine) hasNetwork(ctx context.Context, name string) error {
+	if name == "bridge" && e.podman {
 		name = "podman" // podman's name of its own network
 	}
 	if name == "host" || strings.Contains(name, ":") { // such as slirp4netns:OPTIONS, which is not listed
 		return nil
 	}
-	_, err := b.engine.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
+	_, err := e.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
 	if errdefs.IsNotFound(err) {
 		return fmt.Errorf("the engine has no network %q", name)
 	}

@@ -22,7 +22,7 @@ func (b *backend) Import(ctx context.Context, reference string, use sandbox.Imag
 	if !errdefs.IsNotFound(err) {
 		return err
 	}
-	if err := b.load(ctx, reference, use, files); err != nil {
+	if err := b.engine.load(ctx, reference, use, files); err != nil {
 		return fmt.Errorf("give the engine the image %s: %w", reference, err)
 	}
 	return nil
@@ -30,8 +30,8 @@ func (b *backend) Import(ctx context.Context, reference string, use sandbox.Imag
 
 // load sends an archive of the image. The engine wants to know the size and the hash of the files before they come, so they are
 // read twice.
-func (b *backend) load(ctx context.Context, reference string, use sandbox.Image, files func(io.Writer) error) error {
-	if theirs := goarch(b.engine.info.Architecture); theirs != runtime.GOARCH {
+func (e *engine) load(ctx context.Context, reference string, use sandbox.Image, files func(io.Writer) error) error {
+	if theirs := goarch(e.info.Architecture); theirs != runtime.GOARCH {
 		return fmt.Errorf("the engine's machine is %s, and the image is for %s", theirs, runtime.GOARCH)
 	}
 	sum, size := sha256.New(), counter(0)
@@ -67,7 +67,7 @@ func (b *backend) load(ctx context.Context, reference string, use sandbox.Image,
 		_ = write.CloseWithError(err)
 		wrote <- err
 	}()
-	response, err := b.engine.ImageLoad(ctx, read)
+	response, err := e.ImageLoad(ctx, read)
 	if err == nil {
 		err = errors.Join(said(response), response.Close())
 	}

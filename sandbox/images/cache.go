@@ -15,7 +15,7 @@ import (
 func (b Builds) Cached(ctx context.Context, key string) (names []string, err error) {
 	d := &b.store.disk
 	err = d.locked(ctx, func() error {
-		data, err := os.ReadFile(d.cachePath(key))
+		data, err := os.ReadFile(cachePath(d, key))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -45,7 +45,7 @@ func (b Builds) Cache(ctx context.Context, key string, change func(names []strin
 		names, err = change(names)
 	}
 	if err == nil {
-		err = writeFile(b.store.disk.cachePath(key), []byte(strings.Join(names, "\n")))
+		err = writeFile(cachePath(&b.store.disk, key), []byte(strings.Join(names, "\n")))
 	}
 	return errors.Join(err, held.Close())
 }
@@ -63,4 +63,4 @@ type alone struct{ *os.File }
 // Close removes the file, and lets the next one in.
 func (a alone) Close() error { return errors.Join(os.Remove(a.Name()), a.File.Close()) }
 
-func (d *disk) cachePath(key string) string { return filepath.Join(d.dir, "caches", key) }
+func cachePath(d *disk, key string) string { return filepath.Join(d.dir, "caches", key) }

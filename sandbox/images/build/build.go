@@ -6,6 +6,8 @@
 package build
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -23,11 +25,25 @@ type Source struct {
 	Target     string            // the stage that is wanted; "" is the last
 }
 
-// Options configure a builder. Store and Open are required.
+// File is the Dockerfile's path in Dir.
+func (s Source) File() string { return cmp.Or(s.Dockerfile, "Dockerfile") }
+
+// Path is the Dockerfile's path.
+func (s Source) Path() string { return s.Dir + "/" + s.File() }
+
+// Engine is what builds images itself, where native sandboxes cannot run.
+type Engine interface {
+	// BuildImage builds a Dockerfile, whose commands reach a network that the engine has, and returns the engine's reference to
+	// the image. The error wraps an *Error, unless ctx ended.
+	BuildImage(ctx context.Context, source Source, network sandbox.Network) (reference string, err error)
+}
+
+// Options configure a builder. Store and Open are required, or Engine.
 type Options struct {
 	Store *images.Store
 	// Open opens the native backend, with images that the builder knows.
-	Open func(sandbox.ImageStore) (sandbox.Backend, error)
+	Open   func(sandbox.ImageStore) (sandbox.Backend, error)
+	Engine Engine
 	// Network is what commands can reach, and Allow goes with NetworkAllowlist. "" is the allow list Packages.
 	Network sandbox.Network
 	Allow   []string
@@ -46,7 +62,7 @@ type Options struct {
 
 // Image is an image that was built.
 type Image struct {
-	Reference string // as the store knows it: built:DIGEST
+	Reference string // as the store knows it: built:DIGEST; or as Options.Engine does
 	Digest    string
 	Layers    int // of the instructions, without those of the base
 	Made      int // of them; the others were there

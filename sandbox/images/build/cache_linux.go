@@ -15,6 +15,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/images"
 )
 
 // cache is what a RUN --mount=type=cache keeps. A command works on a copy of what those before it left, and what it changes is
@@ -39,9 +40,12 @@ func newCache(m *instructions.Mount, target string) *cache {
 	}
 }
 
-// openCaches finds what the caches of a command hold, and lays it on top. Until the caller calls release, no other command has
+// caches are what a store has for commands.
+type caches struct{ store *images.Store }
+
+// open finds what the caches of a command hold, and lays it on top. Until the caller calls release, no other command has
 // those that want to be alone.
-func (w *work) openCaches(ctx context.Context, r *command) (release func() error, err error) {
+func (c caches) open(ctx context.Context, r *command) (release func() error, err error) {
 	var held []io.Closer
 	release = func() (err error) {
 		for _, h := range held {
@@ -50,18 +54,18 @@ func (w *work) openCaches(ctx context.Context, r *command) (release func() error
 		return err
 	}
 	// In one order everywhere, so that no two commands wait for each other.
-	for _, c := range slices.SortedFunc(r.caches(), func(a, b *cache) int { return strings.Compare(a.key, b.key) }) {
-		if c.alone {
-			h, err := w.store.Alone(ctx, c.key)
+	for _, one := range slices.SortedFunc(r.caches(), func(a, b *cache) int { return strings.Compare(a.key, b.key) }) {
+		if one.alone {
+			h, err := c.store.Builds().Alone(ctx, one.key)
 			if err != nil {
 				return release, err
 			}
 			held = append(held, h)
 		}
-		if c.layers, err = w.store.Cached(ctx, c.key); err != nil {
+		if one.layers, err = c.store.Builds().Cached(ctx, one.key); err != nil {
 			return release, err
 		}
-		r.layers = append(r.layers, c.layers...)
+		r.layers = append(r.layers, one.layers...)
 	}
 	return release, nil
 }
@@ -78,7 +82,7 @@ func (r *command) caches() func(yield func(*cache) bool) {
 }
 
 // keep adds what a command changed in its caches.
-func (w *work) keep(ctx context.Context, r *command, changed sandbox.Layered) error {
+func (c caches) keep(ctx context.Context, r *command, changed sandbox.Layered) error {
 	for _, m := range r.Mounts {
 		if m.cache == nil {
 			continue
@@ -88,7 +92,7 @@ func (w *work) keep(ctx context.Context, r *command, changed sandbox.Layered) er
 			return err
 		}
 		found := false
-		name, _, err := w.store.Layer(ctx, fmt.Sprintf("%x", sha256.Sum256(text)), func(ctx context.Context, add adder) error {
+		name, _, err := c.store.Builds().Layer(ctx, fmt.Sprintf("%x", sha256.Sum256(text)), func(ctx context.Context, add adder) error {
 			return changed.Layer(ctx, func(h *tar.Header, content io.Reader) error {
 				if r.mountOf(h.Name) != m.Target || shown(h.Name) == m.Target && h.Typeflag != tar.TypeDir && path.Base(h.Name) != opaque {
 					return nil // another mount's, or the directory itself is gone, which elsewhere cannot be
@@ -98,8 +102,8 @@ func (w *work) keep(ctx context.Context, r *command, changed sandbox.Layered) er
 			})
 		})
 		if err == nil && found {
-			err = w.store.Cache(ctx, m.cache.key, func(names []string) ([]string, error) {
-				return w.merge(ctx, m.Target, append(names, name))
+			err = c.store.Builds().Cache(ctx, m.cache.key, func(names []string) ([]string, error) {
+				return c.merge(ctx, m.Target, append(names, name))
 			})
 		}
 		if err != nil {
@@ -110,17 +114,17 @@ func (w *work) keep(ctx context.Context, r *command, changed sandbox.Layered) er
 }
 
 // merge makes one layer of many.
-func (w *work) merge(ctx context.Context, target string, names []string) ([]string, error) {
+func (c caches) merge(ctx context.Context, target string, names []string) ([]string, error) {
 	if len(names) < maxCacheLayers {
 		return names, nil
 	}
-	image, err := w.store.Stack(ctx, names)
+	image, err := c.store.Builds().Stack(ctx, names)
 	if err != nil {
 		return nil, err
 	}
 	key := fmt.Sprintf("%x", sha256.Sum256([]byte("merged\x00"+strings.Join(names, "\x00"))))
-	name, _, err := w.store.Layer(ctx, key, func(_ context.Context, add adder) error {
-		return whole(w.opts.Store.View(image), target, target, add)
+	name, _, err := c.store.Builds().Layer(ctx, key, func(_ context.Context, add adder) error {
+		return whole(c.store.View(image), target, target, add)
 	})
 	return []string{name}, err
 }

@@ -2,10 +2,8 @@ package build
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,12 +14,9 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// maxDockerfile bounds a Dockerfile, in bytes.
-const maxDockerfile = 1 << 20
-
 // work is the build of one Dockerfile. It belongs to one goroutine.
 type work struct {
-	*Builder
+	*native
 	dockerfile
 	files *folder
 	ready map[int]*stage
@@ -39,9 +34,9 @@ type dockerfile struct {
 }
 
 // read reads a Dockerfile.
-func (b *Builder) read(source Source) (*work, error) {
-	file := cmp.Or(source.Dockerfile, "Dockerfile")
-	w := &work{Builder: b, dockerfile: dockerfile{source: source, name: source.Dir + "/" + file}, ready: map[int]*stage{}}
+func (n *native) read(source Source) (*work, error) {
+	file := source.File()
+	w := &work{native: n, dockerfile: dockerfile{source: source, name: source.Path()}, ready: map[int]*stage{}}
 	fail := func(err error) (*work, error) {
 		if w.files != nil {
 			w.files.close()
@@ -176,13 +171,4 @@ func at(text string, location []parser.Range, reason string, err error) error {
 
 func refuse(format string, args ...any) error {
 	return &Error{Reason: Unsupported, Err: fmt.Errorf(format, args...)}
-}
-
-// readAll reads a stream that is not longer than it may be.
-func readAll(from io.Reader, most int64, what string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(from, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", what, most)
-	}
-	return data, err
 }

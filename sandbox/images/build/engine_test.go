@@ -164,6 +164,62 @@ func TestImportedByEngines(t *testing.T) {
 	})
 }
 
+// TestBuiltByEngines has engines build where native sandboxes cannot run.
+func TestBuiltByEngines(t *testing.T) {
+	eachEngine(t, func(e engine) {
+		backend, err := sandbox.Open(e.name, sandbox.Options{StateDir: e.TempDir(), Settings: map[string]string{"host": e.host}})
+		if err != nil {
+			e.Fatal(err)
+		}
+		defer backend.Close()
+		tarball, err := base()
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.run("import", tarball, "trajgen.test/base:latest")
+		p := newPlace(e.T, e.TempDir(), nil)
+		builder := func(network sandbox.Network) *build.Builder {
+			b := build.New(build.Options{Engine: backend.(build.Engine), Network: network, Now: time.Now})
+			e.Cleanup(func() { _ = b.Close() })
+			return b
+		}
+		for _, d := range dockerfiles {
+			if !slices.Contains([]string{"target", "environment", "users", "removals"}, d.name) {
+				continue
+			}
+			want, err := p.builder.Build(e.Context(), d.source(e.T))
+			if err != nil {
+				e.Fatal(err)
+			}
+			d.text = strings.ReplaceAll(d.text, "FROM base", "FROM trajgen.test/base")
+			got, err := builder(sandbox.NetworkLoopback).Build(e.Context(), d.source(e.T))
+			if err != nil {
+				e.Errorf("%s: %v", d.name, err)
+				continue
+			}
+			theirs := strings.ReplaceAll(e.files(got.Reference), "5 0755 0:0 /run\n", "") // podman's, for secrets
+			if diff := cmp.Diff(p.files(e.T, want), theirs); diff != "" {
+				e.Errorf("%s: files (-native +%s):\n%s", d.name, e.name, diff)
+			}
+		}
+		for _, tt := range []struct{ text, reason, want string }{
+			{"FROM trajgen.test/base\nRUN echo these words; exit 3\n", build.Command, "these words"},
+			{"FROM trajgen.test/base\nCOPY nothing /\n", build.Copy, "nothing"},
+			{"FROM trajgen.test/base\nRUNN true\n", build.Parse, "RUNN"},
+			{"FROM trajgen.invalid/none\n", build.FromImage, "trajgen.invalid/none"},
+		} {
+			_, err := builder(sandbox.NetworkFull).Build(e.Context(), source(e.T, tt.text, nil))
+			failed, ok := errors.AsType[*build.Error](err)
+			if !ok || failed.Reason != tt.reason || !strings.Contains(err.Error(), tt.want) {
+				e.Errorf("%q: %v (%+v), want the reason %q and %q", tt.text, err, failed, tt.reason, tt.want)
+			}
+		}
+		if _, err := builder("").Build(e.Context(), source(e.T, "FROM trajgen.test/base\n", nil)); err == nil || !strings.Contains(err.Error(), "build_network") {
+			e.Errorf("a network that the engine does not have: %v", err)
+		}
+	})
+}
+
 // give has a backend import an image, under a name that says what is in it.
 func (p *place) give(t *testing.T, to sandbox.Backend, built build.Image) (reference string) {
 	t.Helper()

@@ -122,7 +122,8 @@ func (w *work) execute(ctx context.Context, r *command, add adder) (err error) {
 	if err != nil {
 		return &Error{Reason: Machine, Err: fmt.Errorf("open the sandbox for commands: %w", err)}
 	}
-	release, err := w.openCaches(ctx, r)
+	kept := caches{w.opts.Store}
+	release, err := kept.open(ctx, r)
 	defer func() { err = errors.Join(err, release()) }()
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func (w *work) execute(ctx context.Context, r *command, add adder) (err error) {
 	if err := changed.Layer(ctx, r.filter(add).take); err != nil {
 		return err
 	}
-	return w.keep(ctx, r, changed)
+	return kept.keep(ctx, r, changed)
 }
 
 // start runs the command to its end.

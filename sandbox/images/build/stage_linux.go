@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -168,7 +167,7 @@ func (w *work) layer(ctx context.Context, s *stage, what any, fill func(context.
 		return err
 	}
 	key := fmt.Sprintf("%x", sha256.Sum256(text))
-	name, made, err := w.store.Layer(ctx, key, func(ctx context.Context, add adder) error { return fill(ctx, w.bounded(add)) })
+	name, made, err := w.store.Layer(ctx, key, func(ctx context.Context, add adder) error { return fill(ctx, bounded(add, w.opts.Limits.Disk)) })
 	if err != nil {
 		return err
 	}
@@ -184,15 +183,15 @@ func (w *work) layer(ctx context.Context, s *stage, what any, fill func(context.
 const maxEntries = 1 << 20
 
 // bounded adds no more to a layer than a command may write: tarballs are small until they are unpacked.
-func (w *work) bounded(add adder) adder {
-	bytes, entries := w.opts.Limits.Disk, maxEntries
+func bounded(add adder, most int64) adder {
+	bytes, entries := most, maxEntries
 	return func(h *tar.Header, content io.Reader) error {
 		entries--
 		if h.Typeflag == tar.TypeReg {
 			bytes -= h.Size
 		}
 		if bytes < 0 || entries < 0 {
-			return &Error{Reason: Copy, Err: fmt.Errorf("a layer may have %d bytes in %d files, and this one has more", w.opts.Limits.Disk, maxEntries)}
+			return &Error{Reason: Copy, Err: fmt.Errorf("a layer may have %d bytes in %d files, and this one has more", most, maxEntries)}
 		}
 		return add(h, content)
 	}
@@ -249,74 +248,6 @@ func (w *work) argument(s *stage, c *instructions.ArgCommand) {
 			s.args = set(s.args, arg.Key, *value)
 		}
 	}
-}
-
-// configure takes instructions that say how the image is used.
-func (s *stage) configure(command instructions.Command) error {
-	config := &s.config
-	line := func(c instructions.ShellDependantCmdLine) []string {
-		if c.PrependShell {
-			return append(s.shell(), strings.Join(c.CmdLine, " "))
-		}
-		return c.CmdLine
-	}
-	switch c := command.(type) {
-	case *instructions.EnvCommand:
-		for _, kv := range c.Env {
-			config.Env = set(config.Env, kv.Key, kv.Value)
-		}
-	case *instructions.LabelCommand:
-		if config.Labels == nil {
-			config.Labels = map[string]string{}
-		}
-		for _, kv := range c.Labels {
-			config.Labels[kv.Key] = kv.Value
-		}
-	case *instructions.CmdCommand:
-		config.Cmd, s.cmd = line(c.ShellDependantCmdLine), true
-	case *instructions.EntrypointCommand:
-		config.Entrypoint = line(c.ShellDependantCmdLine)
-		if !s.cmd {
-			config.Cmd = nil // that of the base is meant for another entrypoint
-		}
-	case *instructions.HealthCheckCommand:
-		h := c.Health
-		config.Healthcheck = &v1.HealthConfig{Test: h.Test, Interval: h.Interval, Timeout: h.Timeout, StartPeriod: h.StartPeriod, Retries: h.Retries}
-	case *instructions.UserCommand:
-		config.User = c.User
-	case *instructions.ShellCommand:
-		config.Shell = c.Shell
-	case *instructions.StopSignalCommand:
-		config.StopSignal = c.Signal
-	case *instructions.OnbuildCommand:
-		config.OnBuild = append(config.OnBuild, c.Expression)
-	case *instructions.ExposeCommand:
-		config.ExposedPorts = with(config.ExposedPorts, c.Ports)
-	case *instructions.VolumeCommand:
-		config.Volumes = with(config.Volumes, c.Volumes)
-	case *instructions.MaintainerCommand:
-	default:
-		return refuse("this instruction is not known here")
-	}
-	return nil
-}
-
-func with(set map[string]struct{}, names []string) map[string]struct{} {
-	all := maps.Clone(set)
-	if all == nil {
-		all = map[string]struct{}{}
-	}
-	for _, name := range names {
-		all[name] = struct{}{}
-	}
-	return all
-}
-
-func (s *stage) shell() []string {
-	if len(s.config.Shell) > 0 {
-		return slices.Clone(s.config.Shell)
-	}
-	return []string{"/bin/sh", "-c"}
 }
 
 // absolute joins a path to the working directory.

@@ -17,6 +17,9 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
+// maxDockerfile bounds a Dockerfile, in bytes.
+const maxDockerfile = 1 << 20
+
 // tree is where files are copied from: the directory of the Dockerfile, a stage or an image. Names are absolute.
 type tree interface {
 	Glob(pattern string) ([]string, error)
@@ -173,6 +176,41 @@ func modeBits(mode fs.FileMode) int64 {
 	return bits
 }
 
+// WriteContext writes the directory of a Dockerfile as a tarball for an engine, with the Dockerfile.
+func (s Source) WriteContext(to io.Writer) error {
+	f, err := openFolder(s.Dir, s.File())
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	w := tar.NewWriter(to)
+	data, err := f.read(s.File())
+	if err == nil { // .dockerignore may leave it out
+		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: s.File(), Mode: 0o644, Size: int64(len(data))})
+	}
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err == nil {
+		err = f.Walk("/", func(h *tar.Header, open func() (*os.File, error)) error {
+			entry := *h
+			if entry.Name = strings.TrimPrefix(h.Name, "/"); entry.Name == "" || entry.Name == s.File() {
+				return nil
+			}
+			if err := w.WriteHeader(&entry); err != nil || h.Typeflag != tar.TypeReg {
+				return err
+			}
+			content, err := open()
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(w, content)
+			return errors.Join(err, content.Close())
+		})
+	}
+	return errors.Join(err, w.Close())
+}
+
 // digest covers the files of a tree below some names: paths, modes, contents and targets of links, but no times.
 func digest(from tree, names []string) (string, error) {
 	sum := sha256.New()
@@ -194,4 +232,13 @@ func digest(from tree, names []string) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
+}
+
+// readAll reads a stream that is not longer than it may be.
+func readAll(from io.Reader, most int64, what string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", what, most)
+	}
+	return data, err
 }
