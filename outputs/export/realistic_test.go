@@ -83,7 +83,7 @@ func (r *realistic) Episode(n int) *episode.Episode {
 		Schema: episode.SchemaVersion, ID: key.ID(), Key: key, Row: row, Run: "f1e2d3c4b5a69788", Attempt: 1,
 		Task: episode.Task{
 			ID: key.Task, Row: row, Prompt: []episode.Message{{Role: "user", Content: prompt}},
-			Verify: []episode.Check{{Name: "tests", Command: "go test ./..."}}, Tags: []string{"go"}, Difficulty: "medium",
+			Verify: []episode.Check{{Name: "tests", Command: "go test ./..."}}, Labels: episode.Labels{Tags: []string{"go"}, Difficulty: "medium"},
 		},
 		Distribution: "default", Toolsets: []string{"files", "terminal"}, LogP: -1.5, Tools: r.tools,
 		Messages: []episode.Message{{Role: "system", Content: r.system}, {Role: "user", Content: prompt}},

@@ -31,7 +31,7 @@ func Dir(given, images string) string {
 // Digest names a task under conditions. What a task is called, and where it lies, changes no verdict.
 func Digest(conditions string, task *episode.Task) (string, error) {
 	t := *task
-	t.ID, t.Row, t.Tags, t.Difficulty, t.Metadata = "", 0, nil, "", nil
+	t.ID, t.Row, t.Labels, t.Metadata = "", 0, episode.Labels{}, nil
 	if t.Build != nil {
 		build := *t.Build
 		build.Dir, t.Build = "", &build

@@ -64,7 +64,7 @@ func TestDigest(t *testing.T) {
 
 // TestDigestKnowsEveryField holds that no field of a task or of a check is forgotten, but for those that change no verdict.
 func TestDigestKnowsEveryField(t *testing.T) {
-	names := []string{"ID", "Row", "Tags", "Difficulty", "Metadata"}
+	names := []string{"ID", "Row", "Labels", "Metadata"}
 	base := digest(t, "c", &episode.Task{Verify: []episode.Check{{}}})
 	for _, of := range []func(*episode.Task) any{
 		func(task *episode.Task) any { return task },
