@@ -212,6 +212,16 @@ func TestPreflight(t *testing.T) {
 	succeed(t, play("garbage", "--quiet")...)
 	p.wantJudged(t, "a run after garbage", map[string]int{"good": 3, "broken": 3, "free": 3})
 
+	// A store that cannot be used keeps no run from its work, unless that must be proven.
+	lost := play("lost", "--proof-dir", filepath.Join(p.dir, "d.jsonl"))
+	if got := trajgen(t, append(lost, "--preflight", "must")...); got.code == 0 || !strings.Contains(got.errOut, "TRAJGEN_PROOF_DIR") {
+		t.Errorf("must, without a store: exit code %d: %s", got.code, got.errOut)
+	}
+	if got := succeed(t, lost...); !strings.Contains(got.errOut, "the run goes on without") || !strings.Contains(got.errOut, "rows say nothing of proofs") {
+		t.Errorf("auto, without a store: %s", got.errOut)
+	}
+	p.judged(t)
+
 	// check always plays, and keeps what it learns.
 	got = trajgen(t, "check", "--dataset", filepath.Join(p.dir, "d.jsonl"), "--sandbox", "local", "--proof-dir", out("fresh"))
 	if got.code != exitFailed {

@@ -74,6 +74,10 @@ func (s *Run) openProofs(ctx context.Context, resume bool) error {
 	if store.Empty() && !resume {
 		return nil
 	}
+	if _, err := os.ReadDir(store.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(s.Exp.warnings, "rows say nothing of proofs: %s\n", err)
+		return nil
+	}
 	known := 0
 	err := disk.WriteFile(disk.Real{}, path, func(file disk.File) error {
 		w := bufio.NewWriter(io.NewOffsetWriter(file, 0))

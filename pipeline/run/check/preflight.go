@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,10 +36,15 @@ func Preflight(ctx context.Context, file run.File, e *run.Experiment, w io.Write
 	if err == nil && c.tasks > 0 {
 		known, err = c.prove(ctx, file, e, w, watch)
 	}
-	if err != nil {
+	must := file.Play.Preflight == run.PreflightMust
+	switch {
+	case err == nil:
+		return known.verdict(e.Provable, must, w)
+	case must || errors.Is(err, ErrDrained) || ctx.Err() != nil:
 		return fmt.Errorf("preflight: %w (--preflight off leaves it out)", err)
 	}
-	return known.verdict(e.Provable, file.Play.Preflight == run.PreflightMust, w)
+	fmt.Fprintf(w, "preflight: the tasks are not proven, and the run goes on without: %s\n", err)
+	return nil
 }
 
 // prove proves the tasks that are chosen, and says how all stand then.

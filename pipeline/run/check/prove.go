@@ -110,6 +110,8 @@ func prove(ctx context.Context, file run.File, attacks []Attack, w io.Writer, wa
 		Player: player, Journal: kept, Drain: drain, Observe: observe,
 	})
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, errors.Join(ErrDrained, err)
 	case err != nil:
 		return nil, err
 	case summary.Drained:
