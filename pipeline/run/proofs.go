@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"trajgen/outputs/log"
@@ -26,6 +27,9 @@ func (e *Experiment) ProofDigest(task *episode.Task) (string, error) {
 	return proof.Digest(e.conditions, task)
 }
 
+// decisive are the sections and keys that the play of a reference solution, or its verdict, depends on.
+var decisive = []string{"sandbox", "delegation", "commands", "tools.disabled_toolsets", "tools.result_limits", "limits.turns", "limits.time"}
+
 // condition gathers what a verdict of a verifier depends on, beside the task. What is only about the model is not of it.
 func (e *Experiment) condition(context.Context) error {
 	all := map[string]string{
@@ -33,7 +37,7 @@ func (e *Experiment) condition(context.Context) error {
 	}
 	for _, s := range e.File.Settings() {
 		section, _, _ := strings.Cut(s.Key, ".")
-		if s.Decides != "no" && (section == "sandbox" || s.Key == "limits.turns" || s.Key == "limits.time") {
+		if s.Decides != "no" && (slices.Contains(decisive, section) || slices.Contains(decisive, s.Key)) {
 			all[s.Key] = s.text()
 		}
 	}

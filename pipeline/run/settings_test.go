@@ -54,7 +54,7 @@ func TestEverySettingCounts(t *testing.T) {
 		"rl_environments": `{"a": {"dataset": "b"}}`, "rl_trainer": `{"command": ["a"]}`, "rl_fields": `{"a": {"type": "int"}}`, "rl_models": `{"a": {"model": "b"}}`,
 		"moa_references": `[{"model": "b"}]`, "moa_aggregator": `{"model": "b"}`, "messages_telegram": `{"channels": ["1"]}`,
 		"messages_discord": `{"channels": ["1"]}`, "messages_slack": `{"channels": ["1"]}`, "messages_email": `{"channels": ["a@b.example"]}`,
-		"messages_webhook": `{"channels": {"a": "http://h"}}`,
+		"messages_webhook": `{"channels": {"a": "http://h"}}`, "verifier": `{"sandbox": "same"}`,
 	}
 	kinds := map[string]string{"string": `"x"`, "int": "7", "uint": "7", "number": "0.25", "bool": "true", "duration": `"7s"`, "size": `"33M"`, "list": `["x"]`, "pairs": `{"x": 1}`}
 	var blank File

@@ -13,8 +13,8 @@ import (
 	"syscall"
 
 	"trajgen/sandbox"
-	"trajgen/sandbox/internal/bare"
 	_ "trajgen/sandbox/carry" // helpers that backends run inside sandboxes: they register themselves
+	"trajgen/sandbox/internal/bare"
 	_ "trajgen/sandbox/internal/probe"
 )
 
