@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"trajgen/pipeline/where/nearest"
 )
 
 // catalogue has the tools of a Toolset that the bridge hides. It is immutable.
@@ -150,7 +152,7 @@ func (c *catalogue) describe(name string) (any, error) {
 		}
 	}
 	if tool == nil {
-		return nil, Failf("unknown_tool", "tool_search finds no tool %s%s", quote(shorten(name, 100)), DidYouMean(name, c.names))
+		return nil, Failf("unknown_tool", "tool_search finds no tool %s%s", quote(shorten(name, 100)), nearest.DidYouMean(name, c.names))
 	}
 	return description{tool.Name, tool.Description, tool.shown(c.quirks)}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"trajgen/pipeline/where/nearest"
 )
 
 // Bounds of an example: values in all, levels, and how many properties of an object are shown if less are required.
@@ -26,7 +28,7 @@ func (p *plan) example(problems []problem) string {
 		}
 		asked[name] = true
 		if !knows(p.root, name) {
-			asked[Nearest(name, known(p.root))] = true
+			asked[nearest.To(name, known(p.root))] = true
 		}
 	}
 	e := exampler{room: maxExample}

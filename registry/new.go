@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/where/nearest"
 )
 
 // Registry is the set of existing tools and the toolsets that name them. It is immutable and safe for concurrent use; all workers
@@ -114,12 +116,12 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 	for _, name := range sortedKeys(custom) {
 		for _, tool := range custom[name].Tools {
 			if !slices.Contains(tools, tool) {
-				errs = append(errs, fmt.Errorf("toolset %q: unknown tool %q%s", name, tool, DidYouMean(tool, tools)))
+				errs = append(errs, fmt.Errorf("toolset %q: unknown tool %q%s", name, tool, nearest.DidYouMean(tool, tools)))
 			}
 		}
 		for _, include := range custom[name].Includes {
 			if !made.toolsets.knows(include) {
-				errs = append(errs, fmt.Errorf("toolset %q includes the unknown toolset %q%s", name, include, DidYouMean(include, sets)))
+				errs = append(errs, fmt.Errorf("toolset %q includes the unknown toolset %q%s", name, include, nearest.DidYouMean(include, sets)))
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	schemakind "github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"trajgen/pipeline/where/nearest"
 )
 
 // problem is one mistake in arguments that a model has to correct.
@@ -138,7 +140,7 @@ func instead(name string, v *value, s *jsonschema.Schema) string {
 	}
 	open := slices.DeleteFunc(slices.Clone(names), func(each string) bool { return v.member(each) != nil })
 	expected := "one of " + strings.Join(names, ", ")
-	if meant := Nearest(name, open); meant != "" {
+	if meant := nearest.To(name, open); meant != "" {
 		expected += "; did you mean " + meant + "?"
 	}
 	return expected

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/where/nearest"
 )
 
 // Quirks are the parts of a tool's schema that a model's server does not accept, and that are left out of the schema that the model
@@ -91,7 +93,7 @@ func (q Quirks) Validate() error {
 	var errs []error
 	for _, name := range q {
 		if !slices.Contains(names, name) {
-			errs = append(errs, fmt.Errorf("unknown schema quirk %q%s; there are %s", name, DidYouMean(name, names),
+			errs = append(errs, fmt.Errorf("unknown schema quirk %q%s; there are %s", name, nearest.DidYouMean(name, names),
 				strings.Join(names, ", ")))
 		}
 	}

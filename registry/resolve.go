@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/where/nearest"
 )
 
 // ToolsetDef is a toolset as data: its own tools and the toolsets that it includes.
@@ -172,7 +173,7 @@ func (r *Registry) unknownToolsets(names []string) error {
 		if tool := r.tools[name]; tool != nil {
 			text += fmt.Sprintf(" (a tool of toolset %q)", tool.Toolset)
 		} else {
-			text += DidYouMean(name, have)
+			text += nearest.DidYouMean(name, have)
 		}
 		each = append(each, text)
 	}

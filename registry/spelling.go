@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"trajgen/pipeline/where/nearest"
 )
 
 // explanations are names of arguments in which models explain a call. They make no difference to a tool.
@@ -176,3 +178,6 @@ func halved(text string) bool {
 	escapes := strings.ToLower(strings.ReplaceAll(text, `\\`, ""))
 	return strings.Count(unquote(text), "\uFFFD") > strings.Count(text, "\uFFFD")+strings.Count(escapes, `\ufffd`)
 }
+
+// bare is a name as spellings of it have it in common.
+func bare(name string) string { return nearest.Bare(name) }

@@ -15,7 +15,7 @@ import (
 
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/run"
-	"trajgen/registry"
+	"trajgen/pipeline/where/nearest"
 )
 
 // The exit codes that scripts rely on.
@@ -109,7 +109,7 @@ Exit codes:
 func meantFlag(cmd *cobra.Command, name string) string {
 	var flags []string
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, "--"+flag.Name) })
-	return registry.DidYouMean(name, flags)
+	return nearest.DidYouMean(name, flags)
 }
 
 // takesRun lets a command with the flag --run take the run directory as its argument instead.

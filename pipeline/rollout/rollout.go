@@ -89,9 +89,6 @@ const (
 	DefaultTime  = 30 * time.Minute
 )
 
-// SuccessAt is the reward from which an episode counts as a success.
-const SuccessAt = episode.SuccessAt
-
 // Play plays ep to its end. An error means that it did not end: see pipeline.Player.
 func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
 	if err := p.begin(task, ep).play(ctx); err != nil {
@@ -261,7 +258,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 // outcome names an ending that was the agent's doing. An episode without a verifier succeeded when it was answered.
 func outcome(ep *episode.Episode) episode.Outcome {
 	switch {
-	case ep.Reward != nil && *ep.Reward >= SuccessAt:
+	case ep.Reward != nil && *ep.Reward >= episode.SuccessAt:
 		return episode.Success
 	case ep.Stop != episode.StopAnswered:
 		return episode.Limit

@@ -12,6 +12,7 @@ import (
 	"trajgen/distributions"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/where/nearest"
 	"trajgen/registry"
 )
 
@@ -184,7 +185,7 @@ func (t *draws) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 func ResolveDistribution(nameOrPath string) (distributions.Distribution, error) {
 	d, err := distributions.Resolve(nameOrPath)
 	if err != nil {
-		err = fmt.Errorf("%w%s", err, registry.DidYouMean(nameOrPath, distributions.Names()))
+		err = fmt.Errorf("%w%s", err, nearest.DidYouMean(nameOrPath, distributions.Names()))
 	}
 	return d, err
 }

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"trajgen/datasets"
-	"trajgen/registry"
+	"trajgen/pipeline/where/nearest"
 	"trajgen/sandbox"
 )
 
@@ -135,10 +135,10 @@ func sectionsOf(into any) map[string]string {
 
 // meantKey suggests the key that was probably meant, or lists the keys.
 func meantKey(name string, names []string, sections map[string]string) string {
-	if meant := registry.DidYouMean(name, names); meant != "" {
+	if meant := nearest.DidYouMean(name, names); meant != "" {
 		return meant
 	}
-	if meant := registry.Nearest(name, slices.Collect(maps.Keys(sections))); meant != "" {
+	if meant := nearest.To(name, slices.Collect(maps.Keys(sections))); meant != "" {
 		return fmt.Sprintf(" (did you mean %q?)", sections[meant])
 	}
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })

@@ -17,6 +17,7 @@ import (
 	"trajgen/outputs/log/blobs"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/where/nearest"
 	"trajgen/registry"
 )
 
@@ -55,7 +56,7 @@ func (v *View) Try(ctx context.Context, models []string, steps, group int) (Tria
 	}
 	for _, each := range models {
 		if _, ok := s.Models[each]; !ok {
-			f := registry.Failf("unknown_model", "model %q does not exist%s", each, registry.DidYouMean(each, sorted(s.Models)))
+			f := registry.Failf("unknown_model", "model %q does not exist%s", each, nearest.DidYouMean(each, sorted(s.Models)))
 			f.Extra = map[string]any{"available": append([]string{}, sorted(s.Models)...)}
 			return Trial{}, f
 		}

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/where/nearest"
 	"trajgen/registry"
 )
 
@@ -166,7 +167,7 @@ func (v *View) Select(environment string) error {
 	s := v.lab.cfg.Settings
 	if _, ok := s.Environments[environment]; !ok {
 		have := append([]string{}, sorted(s.Environments)...)
-		f := registry.Failf("unknown_environment", "environment %q does not exist%s", environment, registry.DidYouMean(environment, have))
+		f := registry.Failf("unknown_environment", "environment %q does not exist%s", environment, nearest.DidYouMean(environment, have))
 		f.Extra = map[string]any{"available": have}
 		return f
 	}
@@ -216,7 +217,7 @@ func (v *View) Edit(field string, value any) (any, error) {
 	}
 	known, ok := fields[field]
 	if !ok {
-		f := registry.Failf("unknown_field", "field %q does not exist%s", field, registry.DidYouMean(field, sorted(fields)))
+		f := registry.Failf("unknown_field", "field %q does not exist%s", field, nearest.DidYouMean(field, sorted(fields)))
 		f.Extra = map[string]any{"available_fields": append([]string{}, sorted(fields)...)}
 		return nil, f
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"trajgen/pipeline/episode"
-	"trajgen/registry"
+	"trajgen/pipeline/where/nearest"
 	"trajgen/sandbox"
 )
 
@@ -54,7 +54,7 @@ func Attacks() []string {
 func ChooseAttacks(names []string) ([]Attack, error) {
 	for _, name := range names {
 		if !slices.Contains(Attacks(), name) {
-			return nil, fmt.Errorf("unknown attack %q%s (have %s)", name, registry.DidYouMean(name, Attacks()), strings.Join(Attacks(), ", "))
+			return nil, fmt.Errorf("unknown attack %q%s (have %s)", name, nearest.DidYouMean(name, Attacks()), strings.Join(Attacks(), ", "))
 		}
 	}
 	chosen := []Attack{}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 )
 
@@ -32,7 +31,7 @@ type play struct {
 	files   map[string]string // what it left at the hinted names
 }
 
-func (p *play) passed() bool { return p != nil && p.reward != nil && *p.reward >= rollout.SuccessAt }
+func (p *play) passed() bool { return p != nil && p.reward != nil && *p.reward >= episode.SuccessAt }
 
 // ended takes how the play ended.
 func (p *play) ended(ep *episode.Episode) {

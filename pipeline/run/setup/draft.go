@@ -16,7 +16,7 @@ import (
 
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/run"
-	"trajgen/registry"
+	"trajgen/pipeline/where/nearest"
 )
 
 // Draft is what setup writes. Without parts it writes no run file, and without keys no file of keys.
@@ -140,7 +140,7 @@ func (d *Draft) Warnings(s Survey) (all []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Keys)) {
 		if !slices.Contains(names, name) {
-			all = append(all, fmt.Sprintf("no toolset reads %s%s", name, registry.DidYouMean(name, names)))
+			all = append(all, fmt.Sprintf("no toolset reads %s%s", name, nearest.DidYouMean(name, names)))
 		}
 	}
 	for _, name := range d.shadowed {
