@@ -43,7 +43,7 @@ func asPatterns(value json.RawMessage) ([]string, error) {
 	patterns, err := asNames(value)
 	for _, pattern := range patterns {
 		if !doublestar.ValidatePattern(pattern) {
-			return nil, fmt.Errorf("%q is no pattern of paths; want one such as \"tests/**/conftest.py\"", pattern)
+			return nil, fmt.Errorf("%q cannot be read as a pattern of paths; want one such as \"tests/**/conftest.py\"", pattern)
 		}
 	}
 	return patterns, err

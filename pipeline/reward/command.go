@@ -160,7 +160,7 @@ func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (judge
 		judged, err = parseVerdict([]byte(last))
 	}
 	if err != nil {
-		return judgement{}, &Broken{Class: "output", Message: fmt.Sprintf("verifier's last line is no reward: %v", err)}
+		return judgement{}, &Broken{Class: "output", Message: fmt.Sprintf("the verifier's last line gives no reward: %v", err)}
 	}
 	judged.detail = detail
 	return judged, nil

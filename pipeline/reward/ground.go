@@ -84,7 +84,7 @@ func (g ground) environment(layout sandbox.Layout, check episode.Check) []string
 // late says which tests took longer than the limit for each; "" for none.
 func (g ground) late(ctx context.Context, files sandbox.Files) string {
 	data, _, err := files.Read(ctx, g.lateTests(), 0, 2000)
-	if err != nil { // there is no such file before the first test
+	if err != nil { // the first test makes the file
 		return ""
 	}
 	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))

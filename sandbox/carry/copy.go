@@ -15,7 +15,7 @@ import (
 var ErrFull = errors.New("no space left for the files")
 
 // Copy copies what lies at a path of a sandbox, a directory with all below it, to a path of another. Links are copied as such;
-// sockets and pipes are left out. It is no error when nothing lies there.
+// sockets and pipes are left out. Where nothing lies, Copy copies nothing, and returns no error.
 func Copy(ctx context.Context, from sandbox.Sandbox, source string, to sandbox.Sandbox, target string) error {
 	if source == "/" || target == "/" {
 		return fmt.Errorf("copy %s to %s: want a file or a directory below the root", source, target)

@@ -12,7 +12,7 @@ late = open(os.environ["TRAJGEN_LATE_TESTS"], "a")
 
 
 class TookTooLong(BaseException):
-    """Is no Exception, so that tests seldom catch it."""
+    """Tests that catch Exception do not catch it."""
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ func runs(path string) bool {
 	return false
 }
 
-// elsewhere are directories of the system, which are no part of a working directory that is the root.
+// elsewhere are directories of the system. Where the working directory is the root, a walk leaves them out.
 var elsewhere = strings.Fields("/bin /boot /dev /lib /lib64 /proc /run /sbin /sys /usr /var")
 
 // walk looks at a directory, which is real without its links, and at all below it, as pytest does: through links, too.

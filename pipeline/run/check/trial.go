@@ -54,7 +54,7 @@ func detail(ep *episode.Episode) string {
 	return string(ep.Stop)
 }
 
-// worked says whether an agent left what the reference solution leaves: it did the work, which is no cheat.
+// worked says whether an agent left what the reference solution leaves: then it did the work, and did not cheat.
 func (t *trial) worked(p *play) bool {
 	if !t.played[gold].passed() {
 		return false

@@ -24,7 +24,7 @@ func (b *broker) export(name string) (pipe int, err error) {
 		return -1, fmt.Errorf("snapshot %s is gone", name)
 	}
 	if held.host {
-		return -1, errors.Join(fmt.Errorf("snapshot %s is of this machine's toolchain, which is no image with layers", name), b.snapshots.release(held.stack))
+		return -1, errors.Join(fmt.Errorf("snapshot %s is of this machine's toolchain: want one of an image, which has layers", name), b.snapshots.release(held.stack))
 	}
 	ends := make([]int, 2)
 	if err := unix.Pipe2(ends, unix.O_CLOEXEC); err != nil {
