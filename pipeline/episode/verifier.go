@@ -45,6 +45,34 @@ func (t *Task) Builds() bool {
 	return t.Build != nil || builds(t.Verifier) || slices.ContainsFunc(t.Verify, func(c Check) bool { return builds(c.Verifier) })
 }
 
+// Placeless is the task without where its Dockerfiles lie on this machine, which says nothing about the task.
+func (t *Task) Placeless() Task {
+	placeless := func(v *Verifier) *Verifier {
+		if v == nil {
+			return nil
+		}
+		kept := *v
+		kept.Build = v.Build.placeless()
+		return &kept
+	}
+	kept := *t
+	kept.Build, kept.Verifier = t.Build.placeless(), placeless(t.Verifier)
+	kept.Verify = slices.Clone(t.Verify)
+	for i := range kept.Verify {
+		kept.Verify[i].Verifier = placeless(kept.Verify[i].Verifier)
+	}
+	return kept
+}
+
+func (b *Build) placeless() *Build {
+	if b == nil {
+		return nil
+	}
+	kept := *b
+	kept.Dir = ""
+	return &kept
+}
+
 // Validate says what does not go together.
 func (v Verifier) Validate() error {
 	var errs []error

@@ -270,34 +270,12 @@ func outcome(ep *episode.Episode) episode.Outcome {
 
 // described is the part of a task that is kept in the row: what was asked, without what is bulky or secret.
 func described(task *episode.Task) episode.Task {
-	kept := *task
+	kept := task.Placeless()
 	kept.Files, kept.Gold, kept.Subagents = nil, nil, nil
-	kept.Build, kept.Verifier = placeless(task.Build), withoutPlace(task.Verifier)
-	kept.Verify = make([]episode.Check, len(task.Verify))
-	for i, check := range task.Verify {
-		check.Tests, check.Verifier = nil, withoutPlace(check.Verifier)
-		kept.Verify[i] = check
+	for i := range kept.Verify {
+		kept.Verify[i].Tests = nil
 	}
 	return kept
-}
-
-// placeless is how an image is made without where its files lie, which says nothing about the task.
-func placeless(from *episode.Build) *episode.Build {
-	if from == nil {
-		return nil
-	}
-	build := *from
-	build.Dir = ""
-	return &build
-}
-
-func withoutPlace(v *episode.Verifier) *episode.Verifier {
-	if v == nil || v.Build == nil {
-		return v
-	}
-	kept := *v
-	kept.Build = placeless(v.Build)
-	return &kept
 }
 
 // faultError carries a fault up to settle.

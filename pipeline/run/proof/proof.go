@@ -30,12 +30,8 @@ func Dir(given, images string) string {
 
 // Digest names a task under conditions. What a task is called, and where it lies, changes no verdict.
 func Digest(conditions string, task *episode.Task) (string, error) {
-	t := *task
+	t := task.Placeless()
 	t.ID, t.Row, t.Labels, t.Metadata = "", 0, episode.Labels{}, nil
-	if t.Build != nil {
-		build := *t.Build
-		build.Dir, t.Build = "", &build
-	}
 	content, err := json.Marshal(&t)
 	if err != nil {
 		return "", fmt.Errorf("digest of task %s: %w", task.ID, err)

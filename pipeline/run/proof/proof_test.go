@@ -20,7 +20,7 @@ import (
 func task() *episode.Task {
 	return &episode.Task{
 		ID: "a", Row: 3, Prompt: []episode.Message{{Role: "user", Content: "write it"}}, Files: episode.Files{"in.txt": episode.File("x")},
-		Verify: []episode.Check{{Command: "test -f out.txt"}}, Gold: []episode.Step{{Content: "done"}}, Labels: episode.Labels{Tags: []string{"easy"}},
+		Verify: []episode.Check{{Command: "test -f out.txt", Verifier: &episode.Verifier{Build: &episode.Build{Dir: "/here", Digest: "v"}}}}, Gold: []episode.Step{{Content: "done"}}, Labels: episode.Labels{Tags: []string{"easy"}},
 		Build: &episode.Build{Dir: "/here", Digest: "d"},
 	}
 }
@@ -43,11 +43,14 @@ func TestDigest(t *testing.T) {
 		same       bool
 	}{
 		{"nothing", "c", func(*episode.Task) {}, true},
-		{"its name and place", "c", func(t *episode.Task) { t.ID, t.Row, t.Tags, t.Build.Dir = "b", 4, nil, "/there" }, true},
+		{"its name and place", "c", func(t *episode.Task) {
+			t.ID, t.Row, t.Tags, t.Build.Dir, t.Verify[0].Verifier.Build.Dir = "b", 4, nil, "/there", "/there"
+		}, true},
 		{"conditions", "d", func(*episode.Task) {}, false},
 		{"prompt", "c", func(t *episode.Task) { t.Prompt[0].Content = "read it" }, false},
 		{"files", "c", func(t *episode.Task) { t.Files["in.txt"] = episode.File("y") }, false},
 		{"setup", "c", func(t *episode.Task) { t.Setup = "true" }, false},
+		{"the verifier's build", "c", func(t *episode.Task) { t.Verify[0].Verifier.Build.Digest = "w" }, false},
 		{"build", "c", func(t *episode.Task) { t.Build.Digest = "e" }, false},
 		{"tests", "c", func(t *episode.Task) { t.Verify[0].Tests = episode.Files{"t.py": episode.File("1")} }, false},
 		{"gold", "c", func(t *episode.Task) { t.Gold[0].Content = "well" }, false},
