@@ -95,8 +95,8 @@ func TestArrowReadsEveryValue(t *testing.T) {
 	var wantRows, wantCalls []object
 	for _, ep := range episodes {
 		wantRows = append(wantRows, wantTrajectory(ep))
-		for _, call := range ep.Calls {
-			wantCalls = append(wantCalls, wantCall(ep, call))
+		for i, call := range ep.Calls {
+			wantCalls = append(wantCalls, wantCall(ep, i, call))
 		}
 	}
 	if diff := cmp.Diff(plain(t, wantRows), arrowRows(t, dir, "trajectories")); diff != "" {
@@ -176,6 +176,26 @@ func wantTrajectory(ep *episode.Episode) object {
 	row["sampling_model"], row["sampling_reasoning_effort"] = text(ep.Sampling.Model), text(ep.Sampling.ReasoningEffort)
 	row["sampling_temperature"], row["sampling_top_p"] = ep.Sampling.Temperature, ep.Sampling.TopP
 	row["sampling_max_tokens"] = positive(ep.Sampling.MaxTokens)
+	for _, name := range []string{
+		"role", "of", "class", "variant", "p", "turn", "index", "ordinal", "replicate",
+	} {
+		row["twin_"+name] = nil
+	}
+	row["reactions"] = []any{}
+	for _, name := range []string{"prefix", "prefix_tokens", "used_wrong", "used_true", "safe_success", "recoverable", "planted_level", "log_p_planted"} {
+		row[name] = nil
+	}
+	if twin := ep.Twin; twin != nil {
+		maps.Copy(row, object{
+			"twin_role": twin.Role, "twin_of": twin.Of, "twin_class": twin.Class, "twin_variant": text(twin.Variant), "twin_p": twin.P,
+			"twin_turn": twin.Turn, "twin_index": twin.Index, "twin_ordinal": twin.Ordinal, "twin_replicate": twin.Replicate,
+			"prefix": twin.Prefix, "prefix_tokens": twin.PrefixTokens, "reactions": list(twin.Reactions, same),
+			"used_wrong": twin.UsedWrong, "used_true": twin.UsedTrue, "safe_success": twin.SafeSuccess, "recoverable": twin.Recoverable,
+		})
+	}
+	if planted := ep.Planted; planted != nil {
+		row["planted_level"], row["log_p_planted"] = planted.Level, planted.LogP
+	}
 	row["proof"], row["proof_gold"], row["proof_noop"], row["proof_attacks"] = nil, nil, nil, []any{}
 	if p := ep.Proof; p != nil {
 		row["proof"], row["proof_gold"], row["proof_noop"] = jsonOf(p), p.Gold, p.Noop
@@ -289,7 +309,7 @@ func wantSandbox(s *episode.Sandbox) object {
 	}
 }
 
-func wantCall(ep *episode.Episode, call episode.ToolCall) object {
+func wantCall(ep *episode.Episode, ordinal int, call episode.ToolCall) object {
 	var verdict episode.Verdict
 	if call.Verdict != nil {
 		verdict = *call.Verdict
@@ -298,9 +318,19 @@ func wantCall(ep *episode.Episode, call episode.ToolCall) object {
 	if call.ExitCode != nil {
 		exitCode = *call.ExitCode
 	}
-	return object{
+	planted := object{
+		"planted_class": nil, "planted_variant": nil, "planted_effect": nil, "planted_p": nil, "planted_target": nil, "planted_from": nil,
+		"real_status": nil, "real_error_class": nil, "real_result": nil,
+	}
+	if p := call.Planted; p != nil {
+		planted = object{
+			"planted_class": p.Class, "planted_variant": text(p.Variant), "planted_effect": p.Effect, "planted_p": p.P, "planted_target": jsonOf(p.Target),
+			"planted_from": p.From, "real_status": text(string(p.RealStatus)), "real_error_class": text(p.RealErrorClass), "real_result": text(p.RealResult),
+		}
+	}
+	row := object{
 		"schema_version": episode.SchemaVersion, "episode_id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task,
-		"sample": ep.Key.Sample, "attempt": ep.Attempt, "turn": call.Turn, "index": call.Index, "call_id": call.ID,
+		"sample": ep.Key.Sample, "attempt": ep.Attempt, "ordinal": ordinal, "args_sha256": text(call.Digest()), "turn": call.Turn, "index": call.Index, "call_id": call.ID,
 		"parent_id": text(call.Parent), "tool": call.Name, "toolset": text(call.Toolset),
 		"raw_arguments": call.RawArguments, "arguments": text(string(call.Arguments)), "coerced": list(call.Coerced, same),
 		"repaired": call.Repaired, "status": call.Status, "error_class": text(call.ErrorClass), "result": call.Result,
@@ -311,6 +341,8 @@ func wantCall(ep *episode.Episode, call episode.ToolCall) object {
 		"verdict_rule": text(verdict.Rule), "verdict_reason": text(verdict.Reason), "verdict_decision": text(verdict.Decision),
 		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "source": text(string(call.Source)), "images": partsOf(call.Images), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice), "exit_code": exitCode,
 	}
+	maps.Copy(row, planted)
+	return row
 }
 
 func wantMessage(m episode.Message) any {

@@ -513,9 +513,9 @@ func TestJournalBeforeArgumentsWereSentOtherwise(t *testing.T) {
 }
 
 // TestEarlierSchemas reads journals and rows of schema 5, whose calls say nothing of what answered them, of schema 6, without
-// images, of schema 7, and of schema 8, without proofs, and exports them.
+// images, of schema 7, of schema 8, without proofs, and of schema 9, without planted faults, and exports them.
 func TestEarlierSchemas(t *testing.T) {
-	for schema, lacks := range map[int]string{5: "source", 6: "images", 7: "", 8: ""} {
+	for schema, lacks := range map[int]string{5: "source", 6: "images", 7: "", 8: "", 9: "planted_class"} {
 		dir := fmt.Sprintf("testdata/schema%d", schema)
 		files, err := export.OpenFiles(dir)
 		if err != nil {
@@ -530,7 +530,7 @@ func TestEarlierSchemas(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if ep.Schema != schema || ep.ID != want[i].ID || (ep.Web != "") != (schema >= 7) || ep.Proof != nil || len(ep.Calls) != len(want[i].Calls) || len(ep.Images()) > 0 {
+				if ep.Schema != schema || ep.ID != want[i].ID || (ep.Web != "") != (schema >= 7) || (ep.Proof != nil) != (schema >= 9 && i == 2) || len(ep.Calls) != len(want[i].Calls) || len(ep.Images()) > 0 {
 					t.Errorf("%s of schema %d, episode %d: schema %d, id %s, %d calls", name, schema, i, ep.Schema, ep.ID, len(ep.Calls))
 				}
 				for _, call := range ep.Calls {

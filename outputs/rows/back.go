@@ -27,6 +27,9 @@ func (row *Trajectory) Episode(calls []ToolCall) (*episode.Episode, error) {
 	if ep.Origin != nil {
 		ep.Key.Path = episode.PathOf(ep.ID)
 	}
+	if ep.Twin != nil {
+		ep.Key.Twin = ep.Twin.Name()
+	}
 	for i := range ep.Earlier {
 		if fault := ep.Earlier[i].Fault; fault != nil {
 			fault.Outcome = ep.Earlier[i].Outcome

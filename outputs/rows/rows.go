@@ -38,6 +38,10 @@ func Calls(ep *episode.Episode) []ToolCall {
 		}
 		row.SchemaVersion, row.EpisodeID, row.Run, row.Outcome = episode.SchemaVersion, ep.ID, ep.Run, string(ep.Outcome)
 		row.Row, row.TaskID, row.Sample, row.Attempt = int64(ep.Row), ep.Key.Task, int32(ep.Key.Sample), int32(ep.Attempt)
+		row.Ordinal = int32(i)
+		if sum := ep.Calls[i].Digest(); sum != "" {
+			row.ArgsSHA256 = &sum
+		}
 	}
 	return rows
 }

@@ -107,6 +107,26 @@ type Trajectory struct {
 	ProofNoop    *float64 `parquet:"proof_noop,optional" of:"-"`
 	ProofAttacks []string `parquet:"proof_attacks,list" parquet-element:",dict" of:"-"`
 
+	// How the episode is the twin of another, see episode.Twin; null for one that is none.
+	TwinRole      *string  `parquet:"twin_role,optional,dict" of:"Twin.Role,always"`
+	TwinOf        *string  `parquet:"twin_of,optional" of:"Twin.Of,always"`
+	TwinClass     *string  `parquet:"twin_class,optional,dict" of:"Twin.Class,always"`
+	TwinVariant   *string  `parquet:"twin_variant,optional,dict" of:"Twin.Variant"`
+	TwinP         *float64 `parquet:"twin_p,optional" of:"Twin.P,always"`
+	TwinTurn      *int32   `parquet:"twin_turn,optional" of:"Twin.Turn,always"`
+	TwinIndex     *int32   `parquet:"twin_index,optional" of:"Twin.Index,always"`
+	TwinOrdinal   *int32   `parquet:"twin_ordinal,optional" of:"Twin.Ordinal,always"`
+	TwinReplicate *int32   `parquet:"twin_replicate,optional" of:"Twin.Replicate,always"`
+	Prefix        *string  `parquet:"prefix,optional,dict" of:"Twin.Prefix"`
+	PrefixTokens  *int64   `parquet:"prefix_tokens,optional" of:"Twin.PrefixTokens,always"`
+	Reactions     []string `parquet:"reactions,list" parquet-element:",dict" of:"Twin.Reactions"`
+	UsedWrong     *bool    `parquet:"used_wrong,optional" of:"Twin.UsedWrong"`
+	UsedTrue      *bool    `parquet:"used_true,optional" of:"Twin.UsedTrue"`
+	SafeSuccess   *bool    `parquet:"safe_success,optional" of:"Twin.SafeSuccess"`
+	Recoverable   *bool    `parquet:"recoverable,optional" of:"Twin.Recoverable"`
+	PlantedLevel  *float64 `parquet:"planted_level,optional" of:"Planted.Level,always"` // null in a run that plants no faults at a level
+	LogPPlanted   *float64 `parquet:"log_p_planted,optional" of:"Planted.LogP,always"`
+
 	Usage   Usage    `parquet:"usage"`
 	CostUSD *float64 `parquet:"cost_usd,optional"` // of turns, summaries and models that tools asked, by the run's prices; null when not all of it is known
 	Model   *string  `parquet:"model,optional,dict"`
@@ -371,6 +391,20 @@ type ToolCall struct {
 	Masked    []string `parquet:"masked,list" parquet-element:",dict"` // secrets that were replaced in the result
 	SameAs    *string  `parquet:"same_as,optional"`                    // call of the turn whose result it shares: it did not run
 	Notice    *string  `parquet:"notice,optional"`                     // the harness's words, not in the result
+
+	Ordinal    int32   `parquet:"ordinal" of:"-"`             // place among the episode's calls
+	ArgsSHA256 *string `parquet:"args_sha256,optional" of:"-"` // of tool and arguments; null when they were never an object
+
+	// A fault that the run put into the call, and what the tool said before it; null without one.
+	PlantedClass   *string  `parquet:"planted_class,optional,dict" of:"Planted.Class,always"`
+	PlantedVariant *string  `parquet:"planted_variant,optional,dict" of:"Planted.Variant"`
+	PlantedEffect  *string  `parquet:"planted_effect,optional,dict" of:"Planted.Effect,always"`
+	PlantedP       *float64 `parquet:"planted_p,optional" of:"Planted.P,always"`
+	PlantedTarget  *string  `parquet:"planted_target,optional" of:"Planted.Target"` // JSON
+	PlantedFrom    *int32   `parquet:"planted_from,optional" of:"Planted.From,always"`
+	RealStatus     *string  `parquet:"real_status,optional,dict" of:"Planted.RealStatus"`
+	RealErrorClass *string  `parquet:"real_error_class,optional,dict" of:"Planted.RealErrorClass"`
+	RealResult     *string  `parquet:"real_result,optional" of:"Planted.RealResult"`
 
 	Started   *int64 `parquet:"started,optional,timestamp(microsecond)"`
 	ElapsedUS int64  `parquet:"elapsed_us"`

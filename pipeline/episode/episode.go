@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is written into every journal record and Parquet file.
-const SchemaVersion = 9
+const SchemaVersion = 10
 
 // Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
 // it is journaled and is immutable from then on.
@@ -76,6 +76,9 @@ type Episode struct {
 	Reward  *float64 `json:"reward"` // null without a verdict, or when the outcome is not the agent's doing
 	Rewards []Reward `json:"rewards,omitempty"`
 	Proof   *Proof   `json:"proof,omitempty"` // of the task, as the run knew it when it began; nil when it knew nothing
+
+	Twin    *Twin         `json:"twin,omitempty"`    // nil unless the episode is the twin of another
+	Planted *PlantedLevel `json:"planted,omitempty"` // nil unless the run plants faults at a level
 
 	// Drift is nil when the server sent no token ids.
 	Drift *Drift `json:"drift,omitempty"`
@@ -255,6 +258,8 @@ type ToolCall struct {
 	SameAs string `json:"same_as,omitempty"`
 	// Notice is a remark of the harness about the call. It is never part of Result.
 	Notice string `json:"notice,omitempty"`
+	// Planted is a fault that the run put into the call; nil without one.
+	Planted *Planted `json:"planted,omitempty"`
 
 	Started     time.Time     `json:"started"`
 	Elapsed     time.Duration `json:"elapsed"`

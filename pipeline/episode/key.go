@@ -15,6 +15,9 @@ type Key struct {
 	Sample int    `json:"sample"` // the n-th try at the task, from 0
 	// Path leads from the root of a tree of subagents to one of them: turn, call and task of each generation; "" is the root.
 	Path string `json:"path,omitempty"`
+	// Twin tells a twin from its clean episode and from its other twins, see Twin.Name; "" is a clean one. It is part of the ID and of
+	// no draw: what is drawn for a twin is what was drawn for its clean episode.
+	Twin string `json:"twin,omitempty"`
 }
 
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
@@ -22,9 +25,12 @@ var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 // ID is the episode's name: 26 lower-case characters (130 bits of a SHA-256 over the key), safe in file names. That of a subagent
 // is its root's, then its path.
 func (k Key) ID() string {
-	root := k
+	root, purpose := k, "id"
 	root.Path = ""
-	sum := root.sum("id")
+	if k.Twin != "" {
+		purpose = "id of twin " + k.Twin
+	}
+	sum := root.sum(purpose)
 	id := idEncoding.EncodeToString(sum[:])[:26]
 	if k.Path != "" {
 		id += "-" + k.Path
