@@ -59,8 +59,8 @@ type Sandbox interface {
 type Snapshotter interface {
 	Sandbox
 	// Snapshot seals the files as they are, except those in Layout.Tests and below /proc and /dev; /dev/shm is included. The
-	// sandbox goes on, and its later changes are not in the snapshot. A snapshot costs about as much as an opening, however
-	// many files there are. ErrBusy means that processes are running; KillAll ends them.
+	// sandbox goes on, and its later changes are not in the snapshot. A snapshot and the sandbox's next call together cost about as
+	// much as an opening, however many files there are. ErrBusy means that processes are running; KillAll ends them.
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
 

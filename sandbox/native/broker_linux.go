@@ -235,19 +235,29 @@ func (c *brokerClient) ask(kind int64, body func(*wire.Encoder), fds ...int) (ch
 
 // guest sends a request whose answer is the socket of a new guest. When ctx ends first, it closes the sandbox with that name.
 func (c *brokerClient) guest(ctx context.Context, kind int64, body func(*wire.Encoder), name string) (socket int, err error) {
-	answer, err := c.ask(kind, body)
+	fds, err := c.wait(ctx, kind, body, name, 1)
 	if err != nil {
 		return -1, err
 	}
+	return fds[0], nil
+}
+
+// wait sends a request, and returns the descriptors in its answer, which are a number of them. When ctx ends first, it closes the
+// sandbox with that name.
+func (c *brokerClient) wait(ctx context.Context, kind int64, body func(*wire.Encoder), name string, number int) (fds []int, err error) {
+	answer, err := c.ask(kind, body)
+	if err != nil {
+		return nil, err
+	}
 	select {
 	case a := <-answer:
-		if a.err != nil || len(a.fds) != 1 {
+		if a.err != nil || len(a.fds) != number {
 			wire.CloseAll(a.fds)
-			return -1, joinErrors(a.err)
+			return nil, joinErrors(a.err)
 		}
-		return a.fds[0], nil
+		return a.fds, nil
 	case <-c.ended:
-		return -1, fmt.Errorf("the broker died: %w", sandbox.ErrGone)
+		return nil, fmt.Errorf("the broker died: %w", sandbox.ErrGone)
 	case <-ctx.Done():
 		go func() {
 			select {
@@ -259,7 +269,7 @@ func (c *brokerClient) guest(ctx context.Context, kind int64, body func(*wire.En
 			case <-c.ended:
 			}
 		}()
-		return -1, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -60,18 +60,24 @@ func (s *snapshot) Layer(ctx context.Context, visit func(*tar.Header, io.Reader)
 	return context.Cause(ctx)
 }
 
-// Snapshot replaces the guest: what its commands wrote becomes a layer below what the next guest's commands write.
+// Snapshot ends the guest: what its commands wrote becomes a layer below what the next guest's commands write.
 func (b *confined) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	s := &snapshot{
 		backend: b.backend, client: b.client, name: "snapshot-" + strconv.FormatInt(b.backend.names.Add(1), 10),
 		workdir: b.plan.layout.Workdir, env: b.plan.spec.Env,
 	}
-	err := b.Replace(ctx, func() (int, error) {
-		return b.client.guest(ctx, broker.KindSnapshot, func(e *wire.Encoder) {
+	seal := func() error {
+		_, err := b.client.wait(ctx, broker.KindSnapshot, func(e *wire.Encoder) {
 			e.String(b.name)
 			e.String(s.name)
-		}, b.name)
-	})
+		}, b.name, 0)
+		return err
+	}
+	// It does not end with a request that wakes the guest: others would find the sandbox lost.
+	wake := func() (socket int, err error) {
+		return b.client.guest(context.WithoutCancel(ctx), broker.KindWake, func(e *wire.Encoder) { e.String(b.name) }, b.name)
+	}
+	err := b.Seal(ctx, seal, wake)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,19 @@ var snapshotCases = []testCase{
 		equal(k, "overwritten", k.sh("cat f && echo x >> f && sleep 0.01 & wait; cat f"), "2\n2\nx\n")
 		equal(k, "in a fork", k.shIn(k.fork(s), "cat f"), "1\n")
 	}},
+	{name: "many calls at once after a snapshot, and snapshots without a call between them", snapshots: true, check: func(k *kit) {
+		k.sh("echo 1 > f")
+		k.snapshot(k.sb())
+		k.killAll(k.sb())
+		s := k.snapshot(k.sb())
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { equal(k, "origin", k.sh("cat f"), "1\n") })
+		}
+		all.Wait()
+		k.sh("echo 2 > f")
+		equal(k, "fork", k.shIn(k.fork(s), "cat f"), "1\n")
+	}},
 	{name: "snapshots of forks of snapshots", snapshots: true, check: func(k *kit) {
 		sb := k.sb()
 		var snapshots []sandbox.Snapshot

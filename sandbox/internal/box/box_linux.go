@@ -141,6 +141,9 @@ func (b *Box) Lost() error {
 
 // KillAll kills all processes of the sandbox but process 1.
 func (b *Box) KillAll(ctx context.Context) error {
+	if b.sealed() {
+		return nil
+	}
 	_, err := b.call(ctx, guest.KindKillAll, nil)
 	return err
 }

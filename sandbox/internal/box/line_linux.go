@@ -25,13 +25,13 @@ type line struct {
 
 	sending chan struct{} // holds one token while a goroutine sends a message
 
-	mu      sync.Mutex // guards what follows
-	conn    *wire.Conn // replaced with the guest, by the holder of the token
+	mu      sync.Mutex   // guards what follows
+	conn    *wire.Conn   // replaced with the guest, by the holder of the token
+	wake    func() error // replaces a guest that a snapshot has ended; nil while there is one. The holder of the token sets it
 	next    int64
 	waiting map[int64]chan reply
 	running map[int64]*process
 	isGone  bool
-	restart bool // the guest is being replaced
 	watch   watch
 }
 
@@ -80,15 +80,28 @@ type sending func(ctx context.Context, message []byte, fds ...int) error
 // send waits for its turn and for room in the socket, until ctx ends: a guest that does not read must not block the caller
 // longer.
 func (l *line) send(ctx context.Context, message []byte, fds ...int) error {
+	if err := l.turn(ctx); err != nil {
+		return err
+	}
+	defer func() { <-l.sending }()
+	if l.wake != nil {
+		if err := l.wake(); err != nil {
+			return err
+		}
+	}
+	return l.conn.SendContext(ctx, message, fds...)
+}
+
+// turn takes the token for sending.
+func (l *line) turn(ctx context.Context) error {
 	select {
 	case l.sending <- struct{}{}:
+		return nil
 	case <-l.gone:
 		return l.errGone()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-l.sending }()
-	return l.conn.SendContext(ctx, message, fds...)
 }
 
 func (l *line) forget(id int64) {
@@ -162,6 +175,13 @@ func (l *line) errGone() error {
 	return fmt.Errorf("sandbox %s: %w", l.id, sandbox.ErrGone)
 }
 
+// sealed reports whether a snapshot has ended the guest, and no request has come since.
+func (l *line) sealed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wake != nil && !l.isGone
+}
+
 // IsLost reports whether the guest is known to be gone.
 func (l *line) IsLost() bool {
 	l.mu.Lock()
@@ -169,11 +189,11 @@ func (l *line) IsLost() bool {
 	return l.isGone
 }
 
-// replaced reports whether another guest takes the place of the one behind conn.
+// replaced reports whether a snapshot has ended the guest behind conn.
 func (l *line) replaced(conn *wire.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.restart && l.conn == conn {
+	if l.wake == nil && l.conn == conn {
 		return false
 	}
 	_ = conn.Close()

@@ -73,11 +73,20 @@ func (b *broker) listed(x *box) (runner int, err error) {
 	if runner, err = b.start(x); err != nil {
 		return -1, err
 	}
-	if err := b.state.Add(x.listed, x.process.Load().Pid); err != nil {
+	if err := b.list(x); err != nil {
 		unix.Close(runner)
 		return -1, err
 	}
 	return runner, nil
+}
+
+// list lists a sandbox with its guest; 0 is none, after a snapshot.
+func (b *broker) list(x *box) error {
+	pid := 0
+	if process := x.process.Load(); process != nil {
+		pid = process.Pid
+	}
+	return b.state.Add(x.listed, pid)
 }
 
 // start starts a sandbox's guest, and returns the runner's end of the socket to it.
@@ -336,7 +345,7 @@ func (b *broker) label(id, label string) error {
 		return err
 	}
 	x.listed = label
-	return b.state.Add(label, x.process.Load().Pid)
+	return b.list(x)
 }
 
 func (x *box) kill() {

@@ -149,7 +149,9 @@ func (b *broker) handle(d *wire.Decoder, fds []int) {
 		socket, err := b.open(&o)
 		b.answerGuest(id, socket, err)
 	case KindSnapshot:
-		socket, err := b.snapshot(d.String(), d.String())
+		b.answer(id, b.snapshot(d.String(), d.String()))
+	case KindWake:
+		socket, err := b.wake(d.String())
 		b.answerGuest(id, socket, err)
 	case KindLayer:
 		pipe, err := b.export(d.String())

@@ -125,26 +125,55 @@ func (s *snapshots) forget(name string) error {
 	return s.release(dropped.stack)
 }
 
-// snapshot seals, under a name, what a sandbox's commands wrote. It ends the guest and starts another one on top.
-func (b *broker) snapshot(id, name string) (runner int, err error) {
+// snapshot seals, under a name, what a sandbox's commands wrote. It ends the guest: wake starts another one on top.
+func (b *broker) snapshot(id, name string) error {
+	if b.snapshots.has(name) {
+		return fmt.Errorf("snapshot %s of sandbox %s: the name is taken", name, id)
+	}
+	return b.with(id, func(x *box) error {
+		if x.upper < 0 {
+			return errors.New("it has no guest")
+		}
+		return b.seal(x, name)
+	})
+}
+
+// wake starts the guest of a sandbox again after a snapshot.
+func (b *broker) wake(id string) (runner int, err error) {
+	err = b.with(id, func(x *box) (err error) {
+		if x.upper >= 0 {
+			return errors.New("it has a guest")
+		}
+		runner, err = b.listed(x)
+		return err
+	})
+	return runner, err
+}
+
+// with calls do with a sandbox, which it closes when that fails.
+func (b *broker) with(id string, do func(x *box) error) error {
 	b.mu.Lock()
 	x := b.boxes[id]
 	b.mu.Unlock()
-	if x == nil || b.snapshots.has(name) {
-		return -1, fmt.Errorf("snapshot %s of sandbox %s: no such sandbox, or the name is taken", name, id)
+	if x == nil {
+		return fmt.Errorf("sandbox %s is gone", id)
 	}
 	x.mu.Lock()
-	defer func() {
-		x.mu.Unlock()
-		if err != nil {
-			err = errors.Join(err, b.close(id))
-		}
-	}()
-	if x.ended {
-		return -1, fmt.Errorf("sandbox %s is closed", id)
+	err := fmt.Errorf("sandbox %s is closed", id)
+	if !x.ended {
+		err = do(x)
 	}
+	x.mu.Unlock()
+	if err != nil {
+		err = errors.Join(err, b.close(id))
+	}
+	return err
+}
+
+// seal ends a sandbox's guest and makes a layer and a snapshot of what its commands wrote.
+func (b *broker) seal(x *box, name string) error {
 	if err := b.stop(x); err != nil {
-		return -1, err
+		return err
 	}
 	if x.request.Folder != "" {
 		name := x.request.Folder
@@ -153,20 +182,20 @@ func (b *broker) snapshot(id, name string) (runner int, err error) {
 		}
 		_ = unix.Unlinkat(x.upper, name, unix.AT_REMOVEDIR) // where it was mounted: the folder is not part of the snapshot
 	}
-	sealed, err := seal(x.upper, b.snapshots.layers.Add(1), x.user)
+	sealed, err := newLayer(x.upper, b.snapshots.layers.Add(1), x.user)
 	x.upper = -1
 	if err != nil {
-		return -1, err
+		return err
 	}
 	// One reference is for the sandbox, which goes on; it has those to the layers below already.
 	x.lower.layers = append([]*layer{sealed}, x.lower.layers...)
 	b.snapshots.add(name, x.lower, kind{x.request.Image, x.request.Host})
-	return b.listed(x)
+	return b.list(x)
 }
 
-// seal makes a layer of a detached mount, which it takes over. It attaches the mount first, because the kernel cannot clone a
+// newLayer makes a layer of a detached mount, which it takes over. It attaches the mount first, because the kernel cannot clone a
 // detached one.
-func seal(upper int, number int64, first int) (*layer, error) {
+func newLayer(upper int, number int64, first int) (*layer, error) {
 	defer unix.Close(upper)
 	l := &layer{path: layersDir + "/" + strconv.FormatInt(number, 10), first: first, refs: 1}
 	if err := os.Mkdir(l.path, 0o755); err != nil {

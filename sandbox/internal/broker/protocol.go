@@ -12,7 +12,8 @@ const Name = "trajgen-broker"
 const (
 	KindOpen     = iota + 1 // Open; answered with the guest's socket
 	KindClose               // id of the sandbox
-	KindSnapshot            // id of the sandbox, name of the snapshot; answered with the socket of the sandbox's new guest
+	KindSnapshot            // id of the sandbox, name of the snapshot; the sandbox has no guest then
+	KindWake                // id of a sandbox without a guest; answered with the socket of the new one
 	KindForget              // name of the snapshot
 	KindLayer               // name of the snapshot; answered with a pipe from which its uppermost layer is read, as a tarball
 	KindLabel               // id of the sandbox, and its new name in listings
