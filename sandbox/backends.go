@@ -158,17 +158,16 @@ var (
 // IsVariable reports whether sandboxes can be given an environment variable of a name. Images may have others, too.
 func IsVariable(name string) bool { return envPattern.MatchString(name) }
 
-// Complete validates a spec for a backend that offers these networks, and, if so, images and a writable default image. It fills in
-// defaults.
-func (s Spec) Complete(network []Network, images, writable bool) (Spec, error) {
+// Complete validates a spec for a backend that has the networks, images, writable system and services of has. It fills in defaults.
+func (s Spec) Complete(has Guarantees) (Spec, error) {
 	var errs []error
 	if !idPattern.MatchString(s.ID) {
 		errs = append(errs, fmt.Errorf("id %q is not of 1 to 128 letters, digits, '-' and '_'", s.ID))
 	}
-	if s.Image != "" && !images {
+	if s.Image != "" && !has.Images {
 		errs = append(errs, fmt.Errorf("image %q: this backend has none but its default", s.Image))
 	}
-	if s.Writable && s.Image == "" && !writable {
+	if s.Writable && s.Image == "" && !has.WritableSystem {
 		errs = append(errs, errors.New("commands cannot write to the root of this backend's default image: name an image, or take native or docker"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
@@ -179,10 +178,10 @@ func (s Spec) Complete(network []Network, images, writable bool) (Spec, error) {
 	if s.Network == "" {
 		s.Network = NetworkLoopback
 	}
-	if !slices.Contains(network, s.Network) {
-		errs = append(errs, fmt.Errorf("network %q is not offered by this backend (have %v)", s.Network, network))
+	if !slices.Contains(has.Network, s.Network) {
+		errs = append(errs, fmt.Errorf("network %q is not offered by this backend (have %v)", s.Network, has.Network))
 	}
-	errs = append(errs, s.checkAllow(), s.ReadOnly.Check())
+	errs = append(errs, s.checkAllow(), s.ReadOnly.Check(), s.checkServices(has.Services))
 	l := &s.Limits
 	if l.Memory < 0 || l.Processes < 0 || l.CPUs < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 {
 		errs = append(errs, errors.New("a limit is negative"))

@@ -25,6 +25,8 @@ type Image struct {
 	Env     []string // K=V
 	Workdir string   // "" when the image names none
 	User    string   // as the image names it; "" is root
+	// Entrypoint and Command are what the image starts.
+	Entrypoint, Command []string
 }
 
 // Importer is a Backend with images of its own, such as an engine's, that takes images which were built elsewhere.

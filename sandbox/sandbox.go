@@ -206,6 +206,10 @@ type Spec struct {
 	// Writable lets commands write everywhere in the default image, where Guarantees.WritableSystem says so: install programs, change
 	// /etc. In another image they can anyway, and a fork is as its snapshot was.
 	Writable bool
+	// Services run beside the sandbox, where Guarantees.Services says so; Hosts are further names of the loopback address. Both must
+	// be empty with From: a fork joins the network of the snapshotted sandbox if that has services, while that is open.
+	Services []Service
+	Hosts    []string
 	// Bare leaves an image as it is, for commands that make another image of it: nothing adds directories that it lacks, and
 	// Layout.Tests is its own. Only the native backend has it.
 	Bare bool
@@ -327,6 +331,7 @@ type Guarantees struct {
 	FixedSystem bool `json:"fixed_system"`
 	// WritableSystem says that Spec.Writable may be set: what commands change then is the sandbox's own.
 	WritableSystem bool `json:"writable_system"`
+	Services       bool `json:"services"` // Spec.Services may be given
 	// FixedFolder says that commands can neither change Spec.ReadOnly nor put another folder in its place.
 	FixedFolder bool     `json:"fixed_folder"`
 	Missing     []string `json:"missing,omitempty"` // why the level is not higher, and what to do about it

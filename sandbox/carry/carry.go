@@ -47,12 +47,12 @@ func run(ctx context.Context, sb sandbox.Sandbox, what, dir, archive string) err
 
 func carry(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	do := map[string]func(dir, name string) error{
-		"pack": pack, "unpack": unpack,
+		"pack": pack, "unpack": unpack, "overwrite": overwrite,
 		"send":    func(dir, name string) error { return write(stdout, dir, filepath.Join(dir, name)) },
 		"receive": func(dir, name string) error { return receive(stdin, dir, name) },
 	}
 	if len(args) != 3 || do[args[0]] == nil {
-		fmt.Fprintln(stderr, "want pack or unpack with a directory and an archive, or send or receive with a directory and a name in it")
+		fmt.Fprintln(stderr, "want pack or unpack with a directory and an archive, send or receive with a directory and a name in it, or overwrite with a file and its content")
 		return 2
 	}
 	err := do[args[0]](args[1], args[2])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,23 +29,35 @@ type box struct {
 	image     *image
 	relay     *relay.Client
 	room      *room // nil where the engine itself limits the disk
+	network   sandbox.Network
+	beside    *box // whose network it has; nil is its own
+	services  []*service
+	names     []sandbox.FileWrite // of one with services: the nameFiles
 
 	closing sync.Once
 	err     error
 }
 
-// Close ends all that runs in the container. The engine removes its files, of which there may be very many, in the background.
+// Close ends all that runs in the container and in those of its services, which go first: podman removes no container whose network
+// others have.
 func (x *box) Close() error {
 	x.closing.Do(func() {
-		b := x.backend
-		if x.ended() && b.later(x) {
-			x.err = b.state.Remove(x.id)
-		} else {
-			x.err = bounded(errors.Join(x.remove(), b.state.Remove(x.id)))
+		var errs []error
+		for _, s := range slices.Backward(x.services) {
+			errs = append(errs, s.close())
 		}
-		b.release(x.id)
+		x.err = bounded(errors.Join(errors.Join(errs...), x.discard(), x.backend.state.Remove(x.id)))
+		x.backend.release(x.id)
 	})
 	return x.err
+}
+
+// discard ends the container. The engine removes its files, of which there may be very many, in the background.
+func (x *box) discard() error {
+	if x.ended() && x.backend.later(x) {
+		return nil
+	}
+	return x.remove()
 }
 
 // endTime is how long an agent may take to end.
@@ -103,7 +116,20 @@ type snapshot struct {
 	backend *backend
 	image   *image
 	workdir string
+	beside  *box // whose network and services forks have; nil is none
 	closed  atomic.Bool
+}
+
+// besideOf returns the box whose network the sandbox of a spec has: the one with the services of its snapshot. nil is none.
+func besideOf(spec sandbox.Spec) (*box, error) {
+	s, ok := spec.From.(*snapshot)
+	if !ok || s.beside == nil {
+		return nil, nil
+	}
+	if spec.Network != s.beside.network {
+		return nil, fmt.Errorf("network %q: a fork of a sandbox with services has its network, which is %q", spec.Network, s.beside.network)
+	}
+	return s.beside, nil
 }
 
 // Snapshot makes an image of the container, which is paused meanwhile. Unlike with native, it takes longer the more was written
@@ -146,7 +172,11 @@ func (x *box) snapshot(ctx context.Context) (*snapshot, error) {
 	}
 	forked := *x.image
 	forked.id, forked.reference, forked.shared = made.ID, reference, shared
-	return &snapshot{backend: b, image: &forked, workdir: x.Layout().Workdir}, nil
+	beside := x.beside
+	if len(x.services) > 0 {
+		beside = x
+	}
+	return &snapshot{backend: b, image: &forked, workdir: x.Layout().Workdir, beside: beside}, nil
 }
 
 // sharedDir is in memory, so that images do not include it.

@@ -53,8 +53,8 @@ var masked = []string{
 	"/proc/cmdline", "/proc/config.gz", "/proc/kallsyms", "/proc/modules", "/proc/vmallocinfo",
 }
 
-// run makes a container, starts it, and opens the sandbox in it.
-func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*box, error) {
+// run makes a container, starts it, and opens the sandbox in it. It has the network of another box, unless beside is nil.
+func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image, beside *box) (*box, error) {
 	agent, err := b.agents.find(ctx, image.goarch)
 	if err != nil {
 		return nil, err
@@ -78,15 +78,19 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 	// Finish the call: a cancelled one would not tell whether it made a container.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
 	defer cancel()
-	created, err := b.engine.ContainerCreate(creating, b.describe(spec, image, agent, folder))
+	created, err := b.engine.ContainerCreate(creating, b.describe(spec, image, agent, folder, beside))
 	if err != nil {
 		if errdefs.IsNotFound(err) && strings.Contains(strings.ToLower(err.Error()), "no such image") {
 			return nil, fmt.Errorf("%w: %w", errNoImage, err)
 		}
 		return nil, fmt.Errorf("create a container of image %s: %w", image.reference, err)
 	}
-	x := &box{backend: b, id: spec.ID, container: created.ID, image: image}
-	if err := x.connect(ctx, spec, workdir); err != nil {
+	x := &box{backend: b, id: spec.ID, container: created.ID, image: image, network: spec.Network, beside: beside}
+	err = x.connect(ctx, spec, workdir)
+	if err == nil && beside != nil {
+		err = x.setNames(ctx, beside)
+	}
+	if err != nil {
 		x.ended()
 		return nil, errors.Join(err, x.remove())
 	}
@@ -150,7 +154,7 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 }
 
 // describe returns the options of a sandbox's container.
-func (b *backend) describe(spec sandbox.Spec, image *image, agent, folder *volume) client.ContainerCreateOptions {
+func (b *backend) describe(spec sandbox.Spec, image *image, agent, folder *volume, beside *box) client.ContainerCreateOptions {
 	limits := spec.Limits
 	pids := int64(limits.Processes) + agentThreads
 	files := max(int64(limits.Files), 1024)
@@ -180,7 +184,12 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent, folder *volum
 	if folder != nil {
 		host.Mounts = append(host.Mounts, folder.mount(true))
 	}
-	if spec.Network == sandbox.NetworkFull {
+	hostname := "sandbox"
+	host.ExtraHosts = hostsOf(spec)
+	switch {
+	case beside != nil:
+		hostname, host.NetworkMode = "", container.NetworkMode("container:"+beside.container)
+	case spec.Network == sandbox.NetworkFull:
 		host.NetworkMode = container.NetworkMode(b.network())
 	}
 	if b.userLimit {
@@ -200,7 +209,7 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent, folder *volum
 		// A container of the same id may still be in removal.
 		Name: "trajgen-" + b.label + "-" + spec.ID + "-" + strconv.Itoa(b.number()),
 		Config: &container.Config{
-			Image: image.id, User: image.user, Hostname: "sandbox", Labels: b.labels(spec.ID), WorkingDir: "/",
+			Image: image.id, User: image.user, Hostname: hostname, Labels: b.labels(spec.ID), WorkingDir: "/",
 			Entrypoint: []string{agentPath}, Cmd: []string{"trajgen-helper", "agent", "bare", "--shallow"},
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 			// The agent's input ends with the connection of the one that attached to it.

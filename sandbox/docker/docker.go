@@ -5,6 +5,8 @@
 // its runtime has one of its own, user ids are those of the machine unless the engine shifts them, and full network is one of
 // the engine's networks, unfiltered. When the runner dies, the engine closes the agent's input, the agent ends, and the engine
 // removes the container.
+//
+// Each service beside a sandbox has a container of the same kind, with the sandbox's network.
 package docker
 
 import (
@@ -120,7 +122,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if spec.Network == sandbox.NetworkAllowlist {
 		return nil, fmt.Errorf("open sandbox: network allowlist is not offered by %s, which filters no connections (the native backend does, with images, too)", b.name)
 	}
-	spec, err := spec.Complete(b.guarantees.Network, true, true)
+	spec, err := spec.Complete(b.guarantees)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
@@ -144,19 +146,26 @@ func (b *backend) start(ctx context.Context, spec sandbox.Spec) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := b.run(ctx, spec, image)
+	beside, err := besideOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	x, err := b.run(ctx, spec, image, beside)
 	if errors.Is(err, errNoImage) && spec.From == nil {
 		// It was removed since it was found.
 		b.images.forget(image)
 		if image, err = b.image(ctx, &spec); err != nil {
 			return nil, err
 		}
-		x, err = b.run(ctx, spec, image)
+		x, err = b.run(ctx, spec, image, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.state.Add(spec.ID, 0), b.keep(x)); err != nil {
+	if err = x.serve(ctx, spec); err == nil {
+		err = errors.Join(b.state.Add(spec.ID, 0), b.keep(x))
+	}
+	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil

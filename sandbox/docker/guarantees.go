@@ -25,7 +25,7 @@ func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 		return sandbox.Guarantees{}, err
 	}
 	g := sandbox.Guarantees{
-		Backend: b.name, Level: sandbox.LevelStrong, Network: networks, Images: true, Snapshots: true, WritableSystem: true,
+		Backend: b.name, Level: sandbox.LevelStrong, Network: networks, Images: true, Snapshots: true, WritableSystem: true, Services: true,
 		Isolation: map[string]string{"files": "own", "processes": "own", "network": "own", "ids": facts.IDs, "calls": "none", "kernel": "shared"},
 		Limits:    map[string]string{sandbox.LimitInodes: "none"},
 	}
@@ -103,17 +103,17 @@ func (b *backend) probe(ctx context.Context, goarch string) (probe.Facts, error)
 	if err != nil {
 		return probe.Facts{}, err
 	}
-	spec, err := sandbox.Spec{ID: "self-test", Limits: probed, Workdir: "/tmp", ReadOnly: probe.Folder}.Complete(networks, true, true)
+	spec, err := sandbox.Spec{ID: "self-test", Limits: probed, Workdir: "/tmp", ReadOnly: probe.Folder}.Complete(sandbox.Guarantees{Network: networks, Images: true})
 	if err != nil {
 		return probe.Facts{}, err
 	}
 	b.quota = true
-	x, err := b.run(ctx, spec, agent.nothing)
+	x, err := b.run(ctx, spec, agent.nothing, nil)
 	for vanished := 0; err != nil && (b.adapt(err) || errors.Is(err, errVanished) && vanished < 5); {
 		if errors.Is(err, errVanished) {
 			vanished++ // with luck, the engine says why with the next
 		}
-		x, err = b.run(ctx, spec, agent.nothing)
+		x, err = b.run(ctx, spec, agent.nothing, nil)
 	}
 	if err != nil {
 		return probe.Facts{}, err

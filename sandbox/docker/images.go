@@ -20,7 +20,10 @@ type image struct {
 	env       map[string]string
 	workdir   string // "" when the image names none
 	user      string
-	shared    string // archive of the files of sharedDir, in a snapshot's image; "" is none
+	// entrypoint and command are what the image starts; sandboxes start the agent instead.
+	entrypoint, command []string
+
+	shared string // archive of the files of sharedDir, in a snapshot's image; "" is none
 }
 
 // images finds images, and pulls those that the engine does not have; concurrent calls share a pull.
@@ -109,7 +112,7 @@ func (i *images) inspect(reference string) (*image, error) {
 		return nil, fmt.Errorf("image %s is of %s (want linux)", reference, found.Os)
 	}
 	if config := found.Config; config != nil {
-		m.workdir, m.user = config.WorkingDir, config.User
+		m.workdir, m.user, m.entrypoint, m.command = config.WorkingDir, config.User, config.Entrypoint, config.Cmd
 		for _, kv := range config.Env {
 			if name, value, ok := strings.Cut(kv, "="); ok {
 				m.env[name] = value

@@ -39,7 +39,7 @@ func (e *engine) load(ctx context.Context, reference string, use sandbox.Image, 
 		return err
 	}
 	config, err := json.Marshal(v1.ConfigFile{
-		Architecture: runtime.GOARCH, OS: "linux", Config: v1.Config{Env: use.Env, WorkingDir: use.Workdir, User: use.User},
+		Architecture: runtime.GOARCH, OS: "linux", Config: v1.Config{Env: use.Env, WorkingDir: use.Workdir, User: use.User, Entrypoint: use.Entrypoint, Cmd: use.Command},
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{{Algorithm: "sha256", Hex: fmt.Sprintf("%x", sum.Sum(nil))}}},
 	})
 	if err != nil {

@@ -1,12 +1,15 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"trajgen/sandbox"
@@ -33,6 +36,9 @@ func removeAll(ctx context.Context, engine *engine, label string) error {
 	if err != nil {
 		return fmt.Errorf("list containers: %w", err)
 	}
+	// Those with the network of another go first: podman removes no container whose network others have.
+	shares := func(c container.Summary) int { return -strings.Count(c.HostConfig.NetworkMode, "container:") }
+	slices.SortStableFunc(containers.Items, func(a, b container.Summary) int { return cmp.Compare(shares(a), shares(b)) })
 	var errs []error
 	for _, c := range containers.Items {
 		errs = append(errs, remove(ctx, engine, c.ID))

@@ -91,7 +91,7 @@ func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
 // Open starts a kernel with an agent.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	spec, err := spec.Complete(networks, b.images != nil, false)
+	spec, err := spec.Complete(sandbox.Guarantees{Network: networks, Images: b.images != nil})
 	if err == nil && spec.From != nil {
 		err = errors.New("gvisor has no snapshots")
 	}

@@ -44,6 +44,9 @@ func (r *record) image() sandbox.Image {
 		return sandbox.Image{}
 	}
 	image := sandbox.Image{Digest: r.Digest, Env: r.Env, Workdir: r.Workdir, User: r.User}
+	if r.Config != nil {
+		image.Entrypoint, image.Command = r.Config.Entrypoint, r.Config.Cmd
+	}
 	for _, name := range r.Layers {
 		image.Layers = append(image.Layers, filepath.Join("layers", name))
 	}

@@ -65,7 +65,7 @@ func (l *backend) Guarantees() sandbox.Guarantees {
 
 func (l *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	// Loopback is accepted, as it is the default, although the commands have the machine's network.
-	spec, err := spec.Complete(l.Guarantees().Network, false, false)
+	spec, err := spec.Complete(l.Guarantees())
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}

@@ -159,7 +159,7 @@ func (l *landlock) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 	if spec.Network == "" {
 		spec.Network = sandbox.NetworkNone
 	}
-	spec, err := spec.Complete(landlockNetworks, false, false)
+	spec, err := spec.Complete(sandbox.Guarantees{Network: landlockNetworks})
 	if !slices.Contains(landlockNetworks, spec.Network) {
 		err = errors.Join(err, errors.New("without namespaces there is either no network, or the machine's own with all that it reaches"))
 	}

@@ -25,7 +25,7 @@ type plan struct {
 
 // plan validates a spec and resolves what it names.
 func (n *backend) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
-	spec, err := spec.Complete(n.guarantees.Network, n.opts.Images != nil, true)
+	spec, err := spec.Complete(sandbox.Guarantees{Network: n.guarantees.Network, Images: n.opts.Images != nil, WritableSystem: true})
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	t.Setenv("SANDBOXTEST_SECRET", secret)
 	level := backend.Guarantees().Level
 	cases := slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases,
-		folderCases, writableCases, isolationCases, networkCases, hostileCases, stockCases)
+		folderCases, writableCases, serviceCases, isolationCases, networkCases, hostileCases, stockCases)
 	for name := range caps.Lacks {
 		if !slices.ContainsFunc(cases, func(c testCase) bool { return c.name == name }) {
 			t.Errorf("there is no case %q to leave out", name)
@@ -60,6 +60,9 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 			}
 			if c.writable && !backend.Guarantees().WritableSystem {
 				t.Skip("commands cannot change the system")
+			}
+			if c.services && !backend.Guarantees().Services {
+				t.Skip("the backend has no services")
 			}
 			if c.snapshots && !backend.Guarantees().Snapshots {
 				t.Skip("the backend takes no snapshots")
@@ -90,6 +93,7 @@ type testCase struct {
 	isolation bool   // for backends that claim some
 	fixed     bool   // for backends where commands cannot change the system
 	writable  bool   // for backends with Spec.Writable
+	services  bool   // for backends with Spec.Services
 	snapshots bool   // for backends with snapshots
 	limit     string // for backends whose limit is hard
 	soft      bool   // and for those whose limit is soft

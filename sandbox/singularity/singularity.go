@@ -79,7 +79,7 @@ func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
 // Open starts an instance.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	spec, err := spec.Complete(b.guarantees.Network, true, false)
+	spec, err := spec.Complete(sandbox.Guarantees{Network: b.guarantees.Network, Images: true})
 	if err == nil && spec.From != nil {
 		err = errors.New("instances have no snapshots")
 	}

@@ -119,7 +119,7 @@ func hostIDs() string {
 
 // Open turns this process into the sandbox's guest. It ignores the image, which is the machine's or container's own.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	spec, err := spec.Complete(networks, true, false)
+	spec, err := spec.Complete(sandbox.Guarantees{Network: networks, Images: true})
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}

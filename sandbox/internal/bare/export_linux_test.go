@@ -45,7 +45,7 @@ type Bares struct {
 func (b *Bares) Guarantees() sandbox.Guarantees { return (&backend{}).Guarantees() }
 
 func (b *Bares) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	spec, err := spec.Complete(networks, false, false)
+	spec, err := spec.Complete(sandbox.Guarantees{Network: networks})
 	if err != nil {
 		return nil, err
 	}

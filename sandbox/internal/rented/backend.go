@@ -56,7 +56,7 @@ func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
 // Open rents a machine.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	spec, err := spec.Complete(b.guarantees.Network, b.guarantees.Images, false)
+	spec, err := spec.Complete(b.guarantees)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
