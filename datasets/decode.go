@@ -37,6 +37,8 @@ var taskFields = keys[episode.Task]{
 	"home":           field(asHome, func(t *episode.Task) *json.RawMessage { return &t.Home }),
 	"channels":       field(asChannels, func(t *episode.Task) *[]string { return &t.Channels }),
 	"resources":      object(resourceKeys, func(t *episode.Task) *episode.Resources { return &t.Resources }),
+	"services":       readServices,
+	"hosts":          field(asNames, func(t *episode.Task) *[]string { return &t.Hosts }),
 	"toolsets":       field(asToolsets, func(t *episode.Task) *[]string { return &t.Toolsets }),
 	"distribution":   field(asPlain, func(t *episode.Task) *string { return &t.Distribution }),
 	"verify":         readVerify,
@@ -224,6 +226,9 @@ func checkTask(p *problems, t *episode.Task) {
 	}
 	if len(t.Allow) > 0 && t.Network != "allowlist" {
 		p.addf("allow only goes with network: allowlist")
+	}
+	if len(t.Hosts) > 0 && len(t.Services) == 0 {
+		p.addf("hosts only goes with services")
 	}
 	if t.Image != "" && t.Build != nil {
 		p.addf("image and build exclude each other: an image is named, or made")

@@ -30,30 +30,34 @@ type Service struct {
 	After []string
 }
 
-// Health is a command in a service's container that succeeds once the service is well. It is run at once, and again after each
-// Interval until it has failed Retries times. What fails within the Start period does not count, and is followed by StartInterval.
+// Health is a command in a service's container that succeeds once the service is well. It is run at once and each second, or each
+// Interval if that is shorter. The service is given up at the Retries-th failure after Start, of which one in each Interval counts.
 type Health struct {
-	Args                                    []string
-	Interval, Timeout, Start, StartInterval time.Duration
-	Retries                                 int
+	Args                     []string
+	Interval, Timeout, Start time.Duration
+	Retries                  int
 }
 
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,253}$`)
 
 // checkServices refuses services, and names of the sandbox, that cannot be had.
 func (s *Spec) checkServices(offered bool) error {
-	if len(s.Services)+len(s.Hosts) == 0 {
+	switch {
+	case len(s.Services)+len(s.Hosts) == 0:
 		return nil
-	}
-	if !offered {
+	case !offered:
 		return errors.New("services: a sandbox of this backend is one machine: take docker or podman")
-	}
-	if s.From != nil {
+	case s.From != nil:
 		return errors.New("services: a fork has those of its snapshot, and none of its own")
 	}
+	return CheckServices(s.Services, s.Hosts)
+}
+
+// CheckServices returns all that is wrong with the services and hosts of a Spec.
+func CheckServices(services []Service, hosts []string) error {
 	var errs []error
 	var earlier []string
-	for _, service := range s.Services {
+	for _, service := range services {
 		bad := func(format string, args ...any) {
 			errs = append(errs, fmt.Errorf("service %q: "+format, append([]any{service.Name}, args...)...))
 		}
@@ -68,12 +72,12 @@ func (s *Spec) checkServices(offered bool) error {
 				bad("it comes after %q, which is not before it in the list", name)
 			}
 		}
-		if h := service.Health; h != nil && (len(h.Args) == 0 || h.Timeout <= 0 || h.Retries < 1 || h.Interval < 0 || h.StartInterval < 0 || service.Once) {
+		if h := service.Health; h != nil && (len(h.Args) == 0 || h.Timeout <= 0 || h.Retries < 1 || h.Interval < 0 || service.Once) {
 			bad("its health check needs a command, a timeout and retries, and a service that goes on")
 		}
 		earlier = append(earlier, service.Name)
 	}
-	for _, name := range s.Hosts {
+	for _, name := range hosts {
 		if !hostPattern.MatchString(name) {
 			errs = append(errs, fmt.Errorf("host %q is not of letters, digits, '-', '_' and '.'", name))
 		}

@@ -58,7 +58,7 @@ func TestHarbor(t *testing.T) {
 	for policy, outcomes := range want {
 		out := filepath.Join(t.TempDir(), "run")
 		got := trajgen(t, "run", "--dataset", dir, "--policy", policy, "--out", out, "--skip-bad-rows", "--quiet")
-		if got.code != 3 || !strings.Contains(got.errOut, "two-machines/task.toml:1: environment/docker-compose.yaml: services.db: its image is not the agent's, and a task here is one machine") {
+		if got.code != 3 || !strings.Contains(got.errOut, "task two-machines (row 6): services db: the native sandbox is one machine and has none beside it: choose docker or podman with --sandbox") {
 			t.Fatalf("%s: exit code %d: %s", policy, got.code, got.errOut)
 		}
 		played := episodes(t, out)

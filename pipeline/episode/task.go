@@ -61,6 +61,9 @@ type World struct {
 	Sites    []string        `json:"sites,omitempty"`    // web sites that come with trajgen, as SITE or SITE:SEED
 	Home     json.RawMessage `json:"home,omitempty"`     // what differs in the home that comes along: entity → state, area, attributes
 	Channels []string        `json:"channels,omitempty"` // where messages can be sent; without any, the usual ones
+
+	Services []Companion `json:"services,omitempty"` // in the order in which they start
+	Hosts    []string    `json:"hosts,omitempty"`    // names of the sandbox itself, which the services can use, too
 }
 
 // Tools is what a task says of its agent's tools; what it does not say, the run does.

@@ -39,10 +39,10 @@ func (v Verifier) Own() bool {
 // Elsewhere says whether the verifier runs in another image.
 func (v Verifier) Elsewhere() bool { return v.Image != "" || v.Build != nil }
 
-// Builds says whether an image is made for the task or for one of its verifiers.
+// Builds says whether an image is made for the task, one of its services or one of its verifiers.
 func (t *Task) Builds() bool {
 	builds := func(v *Verifier) bool { return v != nil && v.Build != nil }
-	return t.Build != nil || builds(t.Verifier) || slices.ContainsFunc(t.Verify, func(c Check) bool { return builds(c.Verifier) })
+	return len(t.Images()) > 0 || builds(t.Verifier) || slices.ContainsFunc(t.Verify, func(c Check) bool { return builds(c.Verifier) })
 }
 
 // Placeless is the task without where its Dockerfiles lie on this machine, which says nothing about the task.
@@ -57,6 +57,10 @@ func (t *Task) Placeless() Task {
 	}
 	kept := *t
 	kept.Build, kept.Verifier = t.Build.placeless(), placeless(t.Verifier)
+	kept.Services = slices.Clone(t.Services)
+	for i := range kept.Services {
+		kept.Services[i].Build = kept.Services[i].Build.placeless()
+	}
 	kept.Verify = slices.Clone(t.Verify)
 	for i := range kept.Verify {
 		kept.Verify[i].Verifier = placeless(kept.Verify[i].Verifier)

@@ -81,6 +81,7 @@ func (s Subject) open(ctx context.Context, check episode.Check) (sandbox.Sandbox
 	spec.Limits.Disk = cmp.Or(v.Disk, spec.Limits.Disk)
 	spec.Limits.CPUs = cmp.Or(v.CPUs, spec.Limits.CPUs)
 	spec.Image, spec.Workdir = "", ""
+	spec.Services, spec.Hosts = nil, nil // a fork reaches those of the agent's
 	ready := func(sb sandbox.Sandbox) error { return o.cleanse(ctx, sb, v.Trust) }
 	if v.Elsewhere() {
 		spec.Env, spec.ReadOnly = nil, nil

@@ -96,7 +96,8 @@ func closeSnapshot(made *preparation) {
 // prepare returns a sandbox with the task's files in it and its setup done: a fork of the one that another sample has
 // prepared, where there is one.
 func (b *lazySandbox) prepare(ctx context.Context) (sandbox.Sandbox, error) {
-	if b.task.Setup == "" || b.from.Samples < 2 || b.ep.Origin != nil || !b.from.known().Snapshots {
+	// What a setup does to services is in no snapshot.
+	if b.task.Setup == "" || len(b.task.Services) > 0 || b.from.Samples < 2 || b.ep.Origin != nil || !b.from.known().Snapshots {
 		return b.make(ctx)
 	}
 	for {

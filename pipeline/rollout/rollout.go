@@ -116,7 +116,7 @@ func (a *attempt) play(ctx context.Context) error {
 		if err := a.kit.equip(ctx); err != nil {
 			return err
 		}
-		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Build != nil || task.Cwd != "" || task.Root != ""; a.Sandboxes.Furnish && wants {
+		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Build != nil || task.Cwd != "" || task.Root != "" || len(task.Services) > 0; a.Sandboxes.Furnish && wants {
 			if _, err := a.sandbox.open(ctx); err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ type lazySandbox struct {
 	// lock guards the rest, also while the sandbox is opened: calls of one turn may ask at once, and each waits no longer
 	// than its context.
 	lock  chan struct{}
-	image string // of the task's Dockerfile, once it is built
+	built map[*episode.Build]string // the images of the task's Dockerfiles
 	sb    sandbox.Sandbox
 	err   error
 }
@@ -96,17 +96,21 @@ func (b *lazySandbox) open(ctx context.Context) (sandbox.Sandbox, error) {
 	return sb, err
 }
 
-// build makes the image that the task has a Dockerfile of. It may take longer than a set-up does.
-func (b *lazySandbox) build(ctx context.Context) (err error) {
-	if b.task.Build == nil {
-		return nil
-	}
+// build makes the images that the task has Dockerfiles of. It may take longer than a set-up does.
+func (b *lazySandbox) build(ctx context.Context) error {
 	began := b.now()
-	if b.image, err = b.from.Build(ctx, b.task.Build); err != nil {
-		err = faulty(episode.SandboxError, "build", err)
+	for _, from := range b.task.Images() {
+		image, err := b.from.Build(ctx, from)
+		if err != nil {
+			return faulty(episode.SandboxError, "build", err)
+		}
+		if b.built == nil {
+			b.built = map[*episode.Build]string{}
+		}
+		b.built[from] = image
+		b.ep.Phases.Open = b.now().Sub(began)
 	}
-	b.ep.Phases.Open = b.now().Sub(began)
-	return err
+	return nil
 }
 
 // isOpen says whether open has nothing to do any more.
@@ -153,7 +157,10 @@ func (b *lazySandbox) spec() sandbox.Spec {
 	spec := SpecOf(b.task, b.from.Spec)
 	spec.ID = fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt)
 	spec.ReadOnly = b.folder
-	spec.Image = cmp.Or(b.image, spec.Image)
+	spec.Image = cmp.Or(b.built[b.task.Build], spec.Image)
+	for i, s := range b.task.Services {
+		spec.Services[i].Image = cmp.Or(b.built[s.Build], s.Image)
+	}
 	if spec.Limits.Memory > 0 {
 		spec.Limits.Memory += b.more
 	}
@@ -163,6 +170,7 @@ func (b *lazySandbox) spec() sandbox.Spec {
 // SpecOf is the sandbox that a task asks for, where it does not leave that to the run.
 func SpecOf(task *episode.Task, spec sandbox.Spec) sandbox.Spec {
 	spec.Workdir, spec.Env = task.Cwd, task.Env
+	spec.Services, spec.Hosts = servicesOf(task), task.Hosts
 	spec.Image = cmp.Or(task.Image, spec.Image)
 	spec.Writable = spec.Writable || task.Root == sandbox.RootWritable
 	spec.Network = cmp.Or(sandbox.Network(task.Network), spec.Network)

@@ -177,6 +177,7 @@ func (s *subagents) task(from delegate.Task, role string) *episode.Task {
 	task.Prompt = []episode.Message{{Role: "user", Content: text}}
 	if settings.Sandbox == delegate.InOwn {
 		task.Files, task.Setup, task.Image, task.Build, task.Cwd, task.Env = of.Files, of.Setup, of.Image, of.Build, of.Cwd, of.Env
+		task.Services, task.Hosts = of.Services, of.Hosts
 		task.Network, task.Allow, task.Resources, task.Root = of.Network, of.Allow, of.Resources, of.Root
 	}
 	return task

@@ -98,6 +98,10 @@ type OpenBackend struct {
 // Open implements sandbox.Backend.
 func (b *OpenBackend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec.Image = cmp.Or(b.imageMap[spec.Image], spec.Image)
+	spec.Services = slices.Clone(spec.Services)
+	for i, s := range spec.Services {
+		spec.Services[i].Image = cmp.Or(b.imageMap[s.Image], s.Image)
+	}
 	return b.Backend.Open(ctx, spec)
 }
 
@@ -110,7 +114,7 @@ func (b *OpenBackend) Close() error {
 	return err
 }
 
-// Offers says why the backend has no sandbox with the network, the image and the root of a spec.
+// Offers says why the backend has no sandbox with the network, the image, the root and the services of a spec.
 func (b *OpenBackend) Offers(spec sandbox.Spec) error {
 	g, network, image := b.Guarantees(), spec.Network, spec.Image
 	var problems []error
@@ -128,7 +132,18 @@ func (b *OpenBackend) Offers(spec sandbox.Spec) error {
 	if spec.Writable && image == "" && !g.WritableSystem {
 		problems = append(problems, lacking(fmt.Errorf("root: writable: the %s sandbox at level %s has none without an image: name an image, or choose native or docker with --sandbox", g.Backend, g.Level), g))
 	}
+	if len(spec.Services) > 0 && !g.Services {
+		problems = append(problems, fmt.Errorf("services %s: the %s sandbox is one machine and has none beside it: choose docker or podman with --sandbox", serviceNames(spec), g.Backend))
+	}
 	return errors.Join(problems...)
+}
+
+func serviceNames(spec sandbox.Spec) string {
+	var names []string
+	for _, s := range spec.Services {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // lacking adds to an error what is missing for better guarantees.

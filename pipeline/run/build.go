@@ -158,18 +158,22 @@ func (e *Experiment) openBuilds(ctx context.Context) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var working sync.WaitGroup
 	working.Go(func() {
+		begun := map[string]bool{} // directories: each frees one place
 		for task, err := range e.Playable(e.Source.InOrder(ctx)) {
 			if err != nil || ctx.Err() != nil {
 				return // the run has the error
 			}
-			if task.Build == nil {
-				continue
-			}
-			select {
-			case b.places <- struct{}{}:
-				working.Go(func() { _, _ = b.Build(ctx, SourceOf(task.Build)) })
-			case <-ctx.Done():
-				return
+			for _, from := range task.Images() {
+				if begun[from.Dir] {
+					continue
+				}
+				begun[from.Dir] = true
+				select {
+				case b.places <- struct{}{}:
+					working.Go(func() { _, _ = b.Build(ctx, SourceOf(from)) })
+				case <-ctx.Done():
+					return
+				}
 			}
 		}
 	})
@@ -211,13 +215,15 @@ func BuildAll(ctx context.Context, b *build.Builder, path string, tell func(Buil
 				failed <- err
 				return
 			}
-			if task.Build == nil || known[jsonText(SourceOf(task.Build))] {
-				continue
+			for _, from := range task.Images() {
+				if known[jsonText(SourceOf(from))] {
+					continue
+				}
+				known[jsonText(SourceOf(from))] = true
+				result := make(chan Built, 1)
+				ordered <- result
+				go func() { result <- BuildOne(ctx, b, task.ID, SourceOf(from)) }()
 			}
-			known[jsonText(SourceOf(task.Build))] = true
-			result := make(chan Built, 1)
-			ordered <- result
-			go func() { result <- BuildOne(ctx, b, task.ID, SourceOf(task.Build)) }()
 		}
 		failed <- nil
 	}()

@@ -221,9 +221,9 @@ func (t *tasks) suits(task *episode.Task) error {
 		if check.Reward == "file" {
 			problems = append(problems, t.hasRoot())
 		}
-		problems = append(problems, t.hasVerifier(check.Verifier))
+		problems = append(problems, t.hasVerifier(task, check.Verifier))
 	}
-	problems = append(problems, t.hasVerifier(cmp.Or(task.Verifier, VerifierOf(t.File.Sandbox.Verifier))))
+	problems = append(problems, t.hasVerifier(task, cmp.Or(task.Verifier, VerifierOf(t.File.Sandbox.Verifier))))
 	if !t.File.Model.Vision && slices.ContainsFunc(task.Prompt, func(m episode.Message) bool { return len(m.Images()) > 0 }) {
 		problems = append(problems, errors.New("prompt: it has images, and the model is not said to take any (model: {vision: true}, or --vision)"))
 	}
@@ -251,23 +251,25 @@ func (t *tasks) suits(task *episode.Task) error {
 	if len(task.Env) > 0 {
 		problems = append(problems, checkEnv(task.Env))
 	}
-	if task.Network != "" || task.Image != "" || task.Root != "" || len(task.Allow) > 0 {
-		problems = append(problems, sandbox.CheckAllow(task.Allow))
-		if t.opening() == nil { // else another check reports that
-			problems = append(problems, t.offers(rollout.SpecOf(task, t.File.Sandbox.Spec())))
-		}
+	spec := rollout.SpecOf(task, t.File.Sandbox.Spec())
+	problems = append(problems, sandbox.CheckAllow(task.Allow), sandbox.CheckServices(spec.Services, spec.Hosts))
+	if asks := task.Network != "" || task.Image != "" || task.Root != "" || len(task.Services) > 0; asks && t.opening() == nil { // else another check reports that
+		problems = append(problems, t.offers(spec))
 	}
 	return errors.Join(problems...)
 }
 
 // hasVerifier says why a verifier cannot have the sandbox that it wants.
-func (t *tasks) hasVerifier(v *episode.Verifier) error {
+func (t *tasks) hasVerifier(task *episode.Task, v *episode.Verifier) error {
 	if v == nil || t.opening() != nil { // what another check reports
 		return nil
 	}
 	problems := []error{sandbox.CheckAllow(v.Allow), t.offers(sandbox.Spec{Network: sandbox.Network(v.Network), Image: v.Image, Allow: v.Allow})}
 	if g := t.Backend.Guarantees(); v.Own() && !v.Elsewhere() && !g.Snapshots {
 		problems = append(problems, lacking(fmt.Errorf("the %s sandbox cannot fork: say nothing but sandbox: same, or choose one that can, such as native or docker, with --sandbox", g.Backend), g))
+	}
+	if len(task.Services) > 0 && v.Network != "" && !v.Elsewhere() {
+		problems = append(problems, fmt.Errorf("network %q: a task with services has one network for all: leave it out, or name an image for a verifier that reaches no service", v.Network))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("verifier: %w", err)

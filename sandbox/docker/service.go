@@ -152,19 +152,19 @@ func (s *service) over(ctx context.Context) error {
 
 // healthy repeats the health check.
 func (s *service) healthy(ctx context.Context) error {
-	h := s.Health
-	for failed := 0; ; {
+	h, failed, counts := s.Health, 0, s.began.Add(s.Health.Start)
+	for {
 		said, err := s.check(ctx)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		pause := h.Interval
-		if time.Since(s.began) < h.Start {
-			pause = h.StartInterval
-		} else if failed++; failed >= h.Retries {
+		if now := time.Now(); !now.Before(counts) {
+			failed, counts = failed+1, now.Add(h.Interval)
+		}
+		if failed >= h.Retries {
 			return fmt.Errorf("the service %s is not healthy: its check failed %d times, at last with %w: %s", s.Name, failed, err, said)
 		}
-		if s.pause(ctx, pause) {
+		if s.pause(ctx, min(h.Interval, time.Second)) {
 			return s.died()
 		}
 	}

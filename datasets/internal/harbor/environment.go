@@ -26,6 +26,8 @@ type environment struct {
 	from  string   // where it is said
 
 	services []string // scripts that start what runs beside the agent
+	beside   []any    // services in containers of their own
+	hosts    []string // names that such services have for the agent's machine, and further ones of their own
 }
 
 var composeNames = []string{"docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"}
@@ -113,19 +115,24 @@ var harness = regexp.MustCompile(`\$\{?(T_BENCH_|HOST_|ENV_|MAIN_IMAGE|PREBUILT_
 func (t *task) compose(name, agent string) (e environment) {
 	e.from = name
 	var whole struct {
-		Version  any                `yaml:"version"`
-		Name     string             `yaml:"name"`
-		Services map[string]service `yaml:"services"`
-		Rest     map[string]any     `yaml:",inline"`
+		Version  any                       `yaml:"version"`
+		Name     string                    `yaml:"name"`
+		Services map[string]service        `yaml:"services"`
+		Volumes  map[string]map[string]any `yaml:"volumes"`
+		Rest     map[string]any            `yaml:",inline"`
 	}
 	if err := yaml.Unmarshal([]byte(t.text(name)), &whole); err != nil {
 		t.wrongf("%s: %v", name, err)
 		return e
 	}
-	advice := fmt.Sprintf("a task here is one machine: want the service %s, with image or build, environment and working_dir, and services of its image",
-		agent)
+	advice := fmt.Sprintf("the agent's machine is the service %s: want image or build, environment and working_dir", agent)
 	for _, key := range sortedNames(whole.Rest) {
-		t.wrongf("%s: %s: %s", name, key, advice)
+		t.wrongf("%s: %s: want services, and volumes that one of them has for itself", name, key)
+	}
+	for _, key := range sortedNames(whole.Volumes) {
+		if len(whole.Volumes[key]) > 0 {
+			t.wrongf("%s: volumes.%s: a volume here is empty at first, without options", name, key)
+		}
 	}
 	s, ok := whole.Services[agent]
 	if !ok {
@@ -164,13 +171,8 @@ func (t *task) compose(name, agent string) (e environment) {
 	if dir := path.Dir(name); e.build == nil && e.image == "" && t.has(path.Join(dir, "Dockerfile")) {
 		given.build = t.build(dir, "Dockerfile")
 	}
-	var names []string
-	beside := companions{task: t, file: name, agent: agent, services: whole.Services, machine: given}
-	if e.services, names = beside.start(); len(e.services) > 0 {
-		line := quote("127.0.0.1 " + strings.Join(names, " "))
-		e.services = append([]string{"grep -qxF " + line + " /etc/hosts || echo " + line + " >>/etc/hosts"}, e.services...) // a fork with docker lacks it
-		e.setup = slices.Clone(e.services)
-	}
+	beside := companions{task: t, file: name, agent: agent, services: whole.Services, machine: given, builds: map[string]map[string]any{}}
+	beside.place(&e)
 	return e
 }
 

@@ -1,7 +1,7 @@
 // Package harbor reads task directories in Harbor's format, in which Terminal-Bench comes, as rows of a dataset.
 //
-// It reads Terminal-Bench's first format, too. A task that cannot be played as specified becomes a row with the reasons: services
-// beside the one machine, devices. No part of a task is left out silently.
+// It reads Terminal-Bench's first format, too. A task that cannot be played as specified becomes a row with the reasons, such as
+// devices. No part of a task is left out silently.
 package harbor
 
 import (

@@ -261,13 +261,13 @@ func TestFirst(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"task.yaml":           `parser_name: "junit", want one of mlebench, pytest, swebench, swelancer, sweperf`,
-		"docker-compose.yaml": "services.db: its image is not the agent's, and a task here is one machine",
+		"docker-compose.yaml": "services.db: want image or build",
 	} {
 		other := map[string]string{}
 		for file, text := range files {
 			other[file] = text
 		}
-		other[name] += map[string]string{"task.yaml": "", "docker-compose.yaml": "  db:\n    image: y\n"}[name]
+		other[name] += map[string]string{"task.yaml": "", "docker-compose.yaml": "  db:\n    command: y\n"}[name]
 		other[name] = strings.Replace(other[name], "parser_name: pytest", "parser_name: junit", 1)
 		row := only(t, tree(t, t.TempDir(), other))
 		if !strings.Contains(strings.Join(row.Wrong, "\n"), want) {
@@ -287,6 +287,53 @@ func TestCompose(t *testing.T) {
 	}))))
 	if diff := cmp.Diff([]any{"img:1", "/w", map[string]any{"A": "1", "B": "x=y"}}, []any{got["image"], got["cwd"], got["env"]}); diff != "" {
 		t.Errorf("image, cwd, env (-want +got):\n%s", diff)
+	}
+}
+
+// TestContainers reads services with images of their own.
+func TestContainers(t *testing.T) {
+	dir := tree(t, t.TempDir(), with(map[string]string{
+		"environment/docker-compose.yaml": `
+volumes: {data: {}}
+services:
+  main: {build: ., depends_on: {migrate: {condition: service_completed_successfully}}}
+  same: {build: ., command: ["sh", "-c", "echo $$A"]}
+  db:
+    image: postgres:16
+    container_name: database
+    command: postgres -c 'a b' "c\"d"
+    environment: [POSTGRES_PASSWORD=$$x]
+    user: "999"
+    volumes: ["data:/var/lib/postgresql/data"]
+    ports: [5432]
+    healthcheck: {test: pg_isready -U x, interval: 1s, retries: 9, start_period: 1m}
+  migrate: {build: {context: ./job, args: {A: 1}}, entrypoint: /run.sh, working_dir: /w, depends_on: {db: {condition: service_healthy}, same: {condition: service_started}}}
+`,
+		"environment/Dockerfile": "FROM x\n", "environment/job/Dockerfile": "FROM y\n",
+	}))
+	got := fields(t, only(t, dir))
+	services := got["services"].([]any)
+	for i, build := range map[int]string{1: "environment", 2: "environment/job"} {
+		have := services[i].(map[string]any)["build"].(map[string]any)
+		if have["dir"] != filepath.Join(dir, build) || have["digest"] == "" {
+			t.Errorf("the build of service %d is %v", i, have)
+		}
+		delete(services[i].(map[string]any), "build")
+	}
+	want := []any{
+		map[string]any{"name": "db", "image": "postgres:16", "command": []any{"postgres", "-c", "a b", `c"d`}, "env": map[string]any{"POSTGRES_PASSWORD": "$x"}, "user": "999",
+			"health": map[string]any{"command": []any{"sh", "-c", "pg_isready -U x"}, "interval": 1.0, "timeout": 30.0, "retries": 9.0, "start": 60.0}},
+		map[string]any{"name": "same", "command": []any{"sh", "-c", "echo $A"}},
+		map[string]any{"name": "migrate", "entrypoint": []any{"/run.sh"}, "cwd": "/w", "once": true, "after": []any{"db"}},
+	}
+	if diff := cmp.Diff(want, []any{services[0], services[1], services[2]}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{"main", "database"}, got["hosts"]); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+	if got["setup"] != nil {
+		t.Errorf("setup: %v", got["setup"])
 	}
 }
 
@@ -326,9 +373,12 @@ func TestRefuses(t *testing.T) {
 			[]string{"steps[0].min_reward: with multi_step_reward_strategy final"}},
 		{"files of a step", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "steps/a/instruction.md": "x", "steps/a/workdir/f": "x"},
 			[]string{"steps/a/workdir: ", "instruction.md: a task with steps"}},
-		{"services", compose("volumes: {v: {}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y}\n"), []string{"volumes: a task here is one machine", "services.db: its image is not", "services.db: want a command", "services.main.ports:"}},
+		{"services", compose("networks: {n: {}}\nvolumes: {v: {}, w: {external: true}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y, restart: always, entrypoint: \"a 'b\", volumes: ['./a:/a', 'v:/b']}\n" +
+			"  web: {image: z, depends_on: {db: {condition: service_healthy}}, volumes: ['v:/c']}\n  job: {depends_on: {web: {condition: gone}}}\n"),
+			[]string{"networks: want services", "volumes.w: a volume here is empty", "services.main.ports: the agent's machine is", "db.restart: want image or build", "db.entrypoint: a quote",
+				"db.volumes: ./a:/a: want NAME:/PATH", "web.volumes: v is of db, too", "db.healthcheck: it is missing", "job: want image or build", "condition gone, want service_started"}},
 		{"a service that cannot be a process", compose("services:\n  main: {image: x, depends_on: [gone]}\n  db:\n    {image: x, command: a, networks: [n], volumes: [v], environment: {A: null}, " +
-			"depends_on: {web: {condition: service_completed_successfully}}, healthcheck: {test: [RUN, x], interval: soon}}\n  web: {image: x, command: '${X}', depends_on: [db]}\n"),
+			"depends_on: {web: {condition: service_completed_successfully}}, healthcheck: {test: [RUN, x]}}\n  web: {image: x, command: '${X}', depends_on: [db], healthcheck: {test: x, interval: soon}}\n"),
 			[]string{"main.depends_on: gone", "db.networks: a service beside", "db.volumes", "db.environment", "condition service_completed_successfully", "healthcheck.test: [RUN x]",
 				`healthcheck.interval: "soon"`, "web.command: \"${X}\" has variables", "web.depends_on: db depends on it"}},
 		{"a service and an entrypoint", map[string]string{"environment/docker-compose.yaml": "services:\n  main: {build: .}\n  db: {build: ., command: a}\n",

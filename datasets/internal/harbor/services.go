@@ -2,7 +2,6 @@ package harbor
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -10,20 +9,40 @@ import (
 	"time"
 )
 
-// Services beside the agent's are processes of its sandbox. They must have the agent's image: then their commands find in the
-// sandbox what they need. All have one file system, one loopback and one set of limits.
+// Services beside the agent's that all have its image are processes of its sandbox, with every backend: their commands find in the
+// sandbox what they need. All have one file system, one loopback and one set of limits. As soon as one has an image of its own, all
+// have containers of their own.
 
 // companions are the services of a compose file, of which one is the agent's.
 type companions struct {
 	*task
 	file, agent string
 	services    map[string]service
-	machine     environment // the agent's
+	machine     environment               // the agent's
+	builds      map[string]map[string]any // see built
 }
 
-// start returns scripts that start these services, each after those that it depends on, and wait until they are well. names are
-// those that lead to them.
-func (t *companions) start() (scripts, names []string) {
+// place finds out where the services run, and adds to the agent's machine what they need.
+func (t *companions) place(e *environment) {
+	order := t.order()
+	if slices.ContainsFunc(order, func(name string) bool { return !t.same(name, t.services[name]) }) {
+		e.beside, e.hosts = t.containers(order)
+		return
+	}
+	var names []string
+	for _, name := range order {
+		e.services = append(e.services, t.script(t.file+": services."+name, name, t.services[name]))
+		names = append(append(names, name), t.alias(name)...)
+	}
+	if len(e.services) > 0 {
+		line := quote("127.0.0.1 " + strings.Join(append(names, t.agent), " "))
+		e.services = append([]string{"grep -qxF " + line + " /etc/hosts || echo " + line + " >>/etc/hosts"}, e.services...) // a fork with docker lacks it
+		e.setup = slices.Clone(e.services)
+	}
+}
+
+// order returns the services beside the agent's, each after those that it depends on.
+func (t *companions) order() (order []string) {
 	const begun, done = 1, 2
 	states := map[string]int{}
 	var visit func(name, from string)
@@ -41,28 +60,47 @@ func (t *companions) start() (scripts, names []string) {
 			return
 		}
 		states[name] = begun
-		for _, before := range t.dependsOn(at, s.DependsOn) {
+		for _, before := range sortedNames(t.dependsOn(at, s.DependsOn)) {
 			visit(before, at)
 		}
 		states[name] = done
-		names = append(names, name)
-		if name == t.agent {
-			return
+		if name != t.agent {
+			order = append(order, name)
 		}
-		if s.Container != "" && !strings.Contains(s.Container, "${") {
-			names = append(names, s.Container)
-		}
-		scripts = append(scripts, t.script(at, name, s))
 	}
 	for _, name := range sortedNames(t.services) {
 		visit(name, t.file)
 	}
-	return scripts, names
+	return order
+}
+
+// same says whether a service has the agent's image.
+func (t *companions) same(name string, s service) bool {
+	if !s.Build.IsZero() && reflect.DeepEqual(t.built(name), t.machine.build) {
+		return true
+	}
+	return s.Image != "" && s.Image == t.services[t.agent].Image
+}
+
+// built is how the image of a service is made.
+func (t *companions) built(name string) map[string]any {
+	if _, known := t.builds[name]; !known {
+		s := t.services[name]
+		t.builds[name] = s.build(t.task, fmt.Sprintf("%s: services.%s.build", t.file, name), path.Dir(t.file))
+	}
+	return t.builds[name]
+}
+
+// alias is the further name that a service may have.
+func (t *companions) alias(name string) []string {
+	if own := t.services[name].Container; own != "" && !strings.Contains(own, "${") {
+		return []string{own}
+	}
+	return nil
 }
 
 // script starts one of them.
 func (t *companions) script(at, name string, s service) string {
-	agent := t.services[t.agent]
 	for _, key := range sortedNames(s.Rest) {
 		if !slices.Contains(idle, key) && key != "expose" && key != "ports" {
 			t.wrongf("%s.%s: a service beside the agent's is a process in its sandbox: want image or build, entrypoint, command, environment, working_dir, healthcheck and depends_on", at, key)
@@ -71,14 +109,12 @@ func (t *companions) script(at, name string, s service) string {
 	if len(s.Volumes) > 0 {
 		t.wrongf("%s.volumes: a service beside the agent's has the agent's files", at)
 	}
-	same := s.Image != "" && s.Image == agent.Image
-	if !s.Build.IsZero() {
-		same = same || reflect.DeepEqual(s.build(t.task, at+".build", path.Dir(t.file)), t.machine.build)
-	}
-	if !same {
-		t.wrongf("%s: its image is not the agent's, and a task here is one machine, with every sandbox: only services of the agent's image run in it", at)
-	}
 	args := append(t.words(at+".entrypoint", s.Entrypoint), t.words(at+".command", s.Command)...)
+	for before, is := range t.dependsOn(at, s.DependsOn) {
+		if is == ends {
+			t.wrongf("%s.depends_on.%s: condition %v, want service_started or service_healthy", at, before, is)
+		}
+	}
 	if len(args) == 0 {
 		t.wrongf("%s: want a command: what the image would start is not known here", at)
 	}
@@ -86,9 +122,9 @@ func (t *companions) script(at, name string, s service) string {
 		t.wrongf("%s.entrypoint: it is missing, and that of the Dockerfile is not run here", at)
 	}
 	within := t.within(at, s)
-	script := fmt.Sprintf("mkdir -p /var/log\n(%s %s) </dev/null >>%s 2>&1 &", within, strings.Join(args, " "), quote("/var/log/"+name+".log"))
-	if h := s.Health; h != nil && !h.Disable {
-		script += "\n" + t.health(at+".healthcheck", h, within)
+	script := fmt.Sprintf("mkdir -p /var/log\n(%s %s) </dev/null >>%s 2>&1 &", within, quoted(args), quote("/var/log/"+name+".log"))
+	if command := t.test(at+".healthcheck", s.Health); command != nil {
+		script += "\n" + t.health(at+".healthcheck", s.Health, within+" "+quoted(command))
 	}
 	return script
 }
@@ -132,15 +168,18 @@ func (t *companions) literal(at, text string) string {
 	return strings.ReplaceAll(t.own(at, text), "$$", "$")
 }
 
-// words are a command for a shell: a list of words, or a text that a shell takes apart.
+// words are a command: a list of words, or a text of which quotes and white space make one.
 func (t *companions) words(at string, command any) (words []string) {
 	switch command := command.(type) {
 	case nil:
 	case string:
-		words = []string{"sh", "-c", quote("exec " + t.literal(at, command))}
+		var err error
+		if words, err = split(t.literal(at, command)); err != nil {
+			t.wrongf("%s: %v", at, err)
+		}
 	case []any:
 		for _, word := range command {
-			words = append(words, quote(t.literal(at, fmt.Sprint(word))))
+			words = append(words, t.literal(at, fmt.Sprint(word)))
 		}
 	default:
 		t.wrongf("%s: %v, want a text or a list of words", at, command)
@@ -148,26 +187,47 @@ func (t *companions) words(at string, command any) (words []string) {
 	return words
 }
 
+// quoted is a command for a shell.
+func quoted(words []string) string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = quote(word)
+	}
+	return strings.Join(all, " ")
+}
+
+// Conditions of those that depend on a service.
+const (
+	starts = "service_started"
+	isWell = "service_healthy"
+	ends   = "service_completed_successfully"
+)
+
 // dependsOn reads a list of names, or a mapping from names to conditions.
-func (t *companions) dependsOn(at string, value any) (names []string) {
+func (t *companions) dependsOn(at string, value any) map[string]string {
+	conditions := map[string]string{}
 	switch value := value.(type) {
 	case nil:
 	case []any:
 		for _, name := range value {
-			names = append(names, fmt.Sprint(name))
+			conditions[fmt.Sprint(name)] = starts
 		}
 	case map[string]any:
 		for _, name := range sortedNames(value) {
 			how, _ := value[name].(map[string]any)
-			if is, given := how["condition"]; given && is != "service_started" && is != "service_healthy" {
-				t.wrongf("%s.depends_on.%s: condition %v, want service_started or service_healthy", at, name, is)
+			is := starts
+			if given, ok := how["condition"]; ok {
+				is = fmt.Sprint(given)
 			}
+			if is != starts && is != isWell && is != ends {
+				t.wrongf("%s.depends_on.%s: condition %v, want %s, %s or %s", at, name, is, starts, isWell, ends)
+			}
+			conditions[name] = is
 		}
-		names = slices.Sorted(maps.Keys(value))
 	default:
 		t.wrongf("%s.depends_on: %v, want names of services", at, value)
 	}
-	return names
+	return conditions
 }
 
 // composeHealth is a health check of a compose file.
@@ -181,36 +241,44 @@ type composeHealth struct {
 	Disable  bool
 }
 
-// health waits until a service is well.
-func (t *companions) health(at string, h *composeHealth, within string) string {
-	seconds := func(key, text string, otherwise float64) float64 {
-		if text == "" {
-			return otherwise
-		}
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			t.wrongf("%s.%s: %q, want a duration such as 5s", at, key, text)
-		}
-		return d.Seconds()
+// seconds are a duration of a health check, or what it is without one.
+func (t *companions) seconds(at, text string, otherwise float64) float64 {
+	if text == "" {
+		return otherwise
 	}
-	shell := func(text any) string { return "sh -c " + quote(t.literal(at+".test", fmt.Sprint(text))) }
-	command := ""
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.wrongf("%s: %q, want a duration such as 5s", at, text)
+	}
+	return d.Seconds()
+}
+
+// test is the command of a health check; nil is none.
+func (t *companions) test(at string, h *composeHealth) []string {
+	if h == nil || h.Disable {
+		return nil
+	}
+	shell := func(text any) []string { return []string{"sh", "-c", t.literal(at+".test", fmt.Sprint(text))} }
 	words, list := h.Test.([]any)
 	switch {
 	case list && len(words) == 1 && words[0] == "NONE":
-		return ""
+		return nil
 	case list && len(words) > 1 && words[0] == "CMD":
-		command = strings.Join(t.words(at+".test", words[1:]), " ")
+		return t.words(at+".test", words[1:])
 	case list && len(words) == 2 && words[0] == "CMD-SHELL":
-		command = shell(words[1])
+		return shell(words[1])
 	case !list && h.Test != nil:
-		command = shell(h.Test)
-	default:
-		t.wrongf("%s.test: %v, want a text, or a list that begins with CMD, CMD-SHELL or NONE", at, h.Test)
+		return shell(h.Test)
 	}
+	t.wrongf("%s.test: %v, want a text, or a list that begins with CMD, CMD-SHELL or NONE", at, h.Test)
+	return nil
+}
+
+// health waits until a service is well.
+func (t *companions) health(at string, h *composeHealth, command string) string {
 	return health{
-		Command: within + " " + command, Interval: seconds("interval", h.Interval, 30), Timeout: seconds("timeout", h.Timeout, 30),
-		Start: seconds("start_period", h.Start, 0), StartInterval: seconds("start_interval", h.Often, 5), Retries: h.Retries,
+		Command: command, Interval: t.seconds(at+".interval", h.Interval, 30), Timeout: t.seconds(at+".timeout", h.Timeout, 30),
+		Start: t.seconds(at+".start_period", h.Start, 0), StartInterval: t.seconds(at+".start_interval", h.Often, 5), Retries: h.Retries,
 	}.script()
 }
 

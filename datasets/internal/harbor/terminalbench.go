@@ -162,6 +162,9 @@ func (t *task) place(fields map[string]any, e environment) {
 	if len(e.setup) > 0 {
 		fields["setup"] = "set -e\n" + strings.Join(e.setup, "\n")
 	}
+	if len(e.beside) > 0 {
+		fields["services"], fields["hosts"] = e.beside, e.hosts
+	}
 	fields["environment_from"] = e.from
 	e.serve(t, fields)
 	digest, err := checksum(context.Background(), t.files, parts(t.files)...)
