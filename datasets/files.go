@@ -80,6 +80,16 @@ func cleanPath(name string) (string, error) {
 	return name, nil
 }
 
+// cleanRootPath is for files anywhere in a container.
+func cleanRootPath(name string) (string, error) {
+	below, ok := strings.CutPrefix(name, "/")
+	if !ok {
+		return "", errors.New("is not absolute")
+	}
+	cleaned, err := cleanPath(below)
+	return "/" + cleaned, err
+}
+
 // cleanTestPath also allows the verifier's private directory.
 func cleanTestPath(name string) (string, error) {
 	private, ok := strings.CutPrefix(name, testsPrefix)

@@ -24,14 +24,18 @@ var serviceKeys = keys[episode.Companion]{
 	},
 	"cwd":  field(asPlain, func(s *episode.Companion) *string { return &s.Cwd }),
 	"user": field(asPlain, func(s *episode.Companion) *string { return &s.User }),
+	"files": func(p *problems, s *episode.Companion, at string, value json.RawMessage) {
+		s.Files = fileMap(p, at, value, cleanRootPath)
+	},
 	"health": func(p *problems, s *episode.Companion, at string, value json.RawMessage) {
 		s.Health = &episode.Health{}
 		if healthKeys.whole(p, s.Health, at, value) && len(s.Health.Command) == 0 {
 			p.addf("%s: command is missing: it succeeds once the service is well", at)
 		}
 	},
-	"once":  field(asOnce, func(s *episode.Companion) *bool { return &s.Once }),
-	"after": field(asNames, func(s *episode.Companion) *[]string { return &s.After }),
+	"restart": field(asPlain, func(s *episode.Companion) *string { return &s.Restart }),
+	"once":    field(asOnce, func(s *episode.Companion) *bool { return &s.Once }),
+	"after":   field(asNames, func(s *episode.Companion) *[]string { return &s.After }),
 }
 
 // healthKeys are the keys of a health check.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"time"
@@ -22,13 +23,23 @@ type Service struct {
 	Env              map[string]string
 	Workdir          string // "" is the image's
 	User             string // "" is the image's
+	// Files are in its container before it starts, as root's. Their paths are absolute.
+	Files []FileWrite
 	// Health says when it is ready; with nil, it is when it has begun.
 	Health *Health
 	// Once says that it is ready when it has ended, with status 0.
 	Once bool
+	// Restart says that it starts again a second after its end: RestartAlways, or RestartFailed for an end with an error.
+	Restart string
 	// After are earlier services that must be ready before this one starts. A sandbox opens when all are ready.
 	After []string
 }
+
+// The values of Service.Restart, beside "" for never.
+const (
+	RestartAlways = "always"
+	RestartFailed = "on-failure"
+)
 
 // Health is a command in a service's container that succeeds once the service is well. It is run at once and each second, or each
 // Interval if that is shorter. The service is given up at the Retries-th failure after Start, of which one in each Interval counts.
@@ -74,6 +85,14 @@ func CheckServices(services []Service, hosts []string) error {
 		}
 		if h := service.Health; h != nil && (len(h.Args) == 0 || h.Timeout <= 0 || h.Retries < 1 || h.Interval < 0 || service.Once) {
 			bad("its health check needs a command, a timeout and retries, and a service that goes on")
+		}
+		if r := service.Restart; r != "" && r != RestartFailed && (r != RestartAlways || service.Once) {
+			bad("restart is %q; want %s, or %s for a service that goes on", r, RestartFailed, RestartAlways)
+		}
+		for _, f := range service.Files {
+			if !path.IsAbs(f.Path) {
+				bad("the path of its file %q is not absolute", f.Path)
+			}
 		}
 		earlier = append(earlier, service.Name)
 	}

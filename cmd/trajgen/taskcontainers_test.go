@@ -35,7 +35,7 @@ open("up", "w").close()
 while True:
     c, _ = s.accept()
     total += int(c.makefile().readline())
-    c.sendall(f"{os.environ['UNIT']} {total}".encode())
+    c.sendall(f"{open('/etc/coin/unit').read()}{os.environ['UNIT']} {total}".encode())
     c.close()
 `
 	)
@@ -47,8 +47,8 @@ while True:
     image: %[1]s
     command: [%[2]s]
     working_dir: /var
-    environment: {UNIT: coins}
-    volumes: ["book:/var/book"]
+    environment: {UNIT: s}
+    volumes: ["book:/var/book", "./unit:/etc/coin/unit:ro"]
     healthcheck: {test: [CMD, test, -e, up], interval: 200ms, retries: 100}
 volumes: {book: {}}
 `, image, command)
@@ -58,6 +58,7 @@ volumes: {book: {}}
 		harborTask(t, filepath.Join(dir, name), map[string]string{
 			"task.toml": "[environment]\nnetwork_mode = \"no-network\"\n", "instruction.md": "Add 5 to the ledger.",
 			"environment/docker-compose.yaml": services(command),
+			"environment/unit":                "coin",
 			"environment/first/Dockerfile":    "FROM ubuntu:24.04\nENV N=2\nENTRYPOINT [\"bash\", \"-c\"]\nCMD [\"" + fmt.Sprintf(strings.ReplaceAll(add, "%d", "%s"), "$N") + "\"]\n",
 			"solution/solve.sh":               "#!/bin/bash\n" + fmt.Sprintf(add, 5),
 			"tests/test.sh":                   "#!/bin/bash\n[ \"$(" + fmt.Sprintf(add, 0) + ")\" = \"coins 7\" ]; echo $((1-$?)) > /logs/verifier/reward.txt\n",

@@ -12,9 +12,11 @@ type Companion struct {
 	Env        map[string]string `json:"env,omitempty"`
 	Cwd        string            `json:"cwd,omitempty"`
 	User       string            `json:"user,omitempty"`
+	Files      Files             `json:"files,omitempty"` // absolute paths
 	Health     *Health           `json:"health,omitempty"`
-	Once       bool              `json:"once,omitempty"`  // it ends before the agent begins
-	After      []string          `json:"after,omitempty"` // services that must be ready before it starts
+	Once       bool              `json:"once,omitempty"`    // it ends before the agent begins
+	Restart    string            `json:"restart,omitempty"` // "always" or "on-failure"
+	After      []string          `json:"after,omitempty"`   // services that must be ready before it starts
 }
 
 // Health is a command that succeeds in a service's container once that is well.

@@ -272,6 +272,9 @@ func outcome(ep *episode.Episode) episode.Outcome {
 func described(task *episode.Task) episode.Task {
 	kept := task.Placeless()
 	kept.Files, kept.Gold, kept.Subagents = nil, nil, nil
+	for i := range kept.Services {
+		kept.Services[i].Files = nil
+	}
 	for i := range kept.Verify {
 		kept.Verify[i].Tests = nil
 	}

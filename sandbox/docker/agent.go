@@ -175,7 +175,7 @@ func archiveOf(files []sandbox.FileWrite) io.Reader {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
 	for _, f := range files {
-		enter(w, &tar.Header{Name: f.Path, Mode: int64(f.Perm())}, f.Data)
+		enter(w, &tar.Header{Name: strings.TrimPrefix(f.Path, "/"), Mode: int64(f.Perm())}, f.Data)
 	}
 	_ = w.Close()
 	return &buffer

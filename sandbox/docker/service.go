@@ -8,11 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moby/moby/client"
+
 	"trajgen/sandbox"
 )
 
 // settleTime is how long a service without a health check must last to count as begun: one that cannot start ends within it.
 const settleTime = time.Second
+
+// restartPause is between the end of a service and its next start.
+const restartPause = time.Second
 
 // service is one that runs beside a box: a command in a box of its own, which has the other's network.
 type service struct {
@@ -21,7 +26,8 @@ type service struct {
 	image *image
 	began time.Time
 	said  *sandbox.Capture
-	ended chan struct{} // closed when the others are set
+	stop  context.CancelFunc // ends the waiting for a restart
+	ended chan struct{}      // closed when exit and err are set
 	exit  sandbox.Exit
 	err   error
 	ready bool
@@ -77,7 +83,7 @@ func (x *box) begin(ctx context.Context, spec sandbox.Spec, wanted sandbox.Servi
 	if len(command) == 0 {
 		return fmt.Errorf("it has no command, and neither has its image %s", found.reference)
 	}
-	s := &service{Service: wanted, image: found, said: sandbox.NewCapture(0, longestError/4), ended: make(chan struct{})}
+	s := &service{Service: wanted, image: found, said: sandbox.NewCapture(0, longestError/4), ended: make(chan struct{}), stop: func() {}}
 	if s.box, err = b.run(ctx, own, &as, x); err != nil {
 		if errors.Is(err, errNoImage) {
 			b.images.forget(found) // the next sandbox finds it again
@@ -85,15 +91,37 @@ func (x *box) begin(ctx context.Context, spec sandbox.Spec, wanted sandbox.Servi
 		return err
 	}
 	x.services = append(x.services, s)
-	process, err := s.box.Start(ctx, s.in(command, sandbox.Command{Stdout: s.said, Stderr: s.said}))
+	if len(wanted.Files) > 0 {
+		_, err = b.engine.CopyToContainer(ctx, s.box.container, client.CopyToContainerOptions{DestinationPath: "/", Content: archiveOf(wanted.Files)})
+	}
+	if err != nil {
+		close(s.ended)
+		return fmt.Errorf("give it its files: %w", err)
+	}
+	start := func(ctx context.Context) (sandbox.Process, error) {
+		return s.box.Start(ctx, s.in(command, sandbox.Command{Stdout: s.said, Stderr: s.said}))
+	}
+	process, err := start(ctx)
 	if err != nil {
 		close(s.ended)
 		return err
 	}
 	s.began = time.Now()
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(s.ended)
-		s.exit, s.err = process.Wait(context.Background()) // Close ends it
+		for s.err == nil {
+			s.exit, s.err = process.Wait(context.Background()) // close ends it
+			if again := s.Restart == sandbox.RestartAlways || s.Restart != "" && s.exit.Code != 0; s.err != nil || !again {
+				return
+			}
+			select {
+			case <-time.After(restartPause):
+				process, s.err = start(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
 	}()
 	return nil
 }
@@ -209,6 +237,7 @@ func (s *service) died() error {
 
 // close ends a service.
 func (s *service) close() error {
+	s.stop()
 	err := s.box.discard()
 	<-s.ended
 	return err

@@ -37,7 +37,10 @@ func shell(name, script string) sandbox.Service {
 // serviceCases are about Spec.Services.
 var serviceCases = []testCase{
 	{name: "a service beside the sandbox", services: true, check: func(k *kit) {
-		sb := k.open(sandbox.Spec{Services: []sandbox.Service{counting("first")}, Hosts: []string{"gate"}, Env: map[string]string{"OWN": "x"}})
+		service := counting("first")
+		service.Files = []sandbox.FileWrite{{Path: "/opt/new/given", Data: []byte("given")}}
+		service.Health.Args = []string{"grep", "given", "/tmp/up", "/opt/new/given"}
+		sb := k.open(sandbox.Spec{Services: []sandbox.Service{service}, Hosts: []string{"gate"}, Env: map[string]string{"OWN": "x"}})
 		equal(k, "asked", k.asks(sb, ask), "first 1\n")
 		equal(k, "by another name", k.asks(sb, strings.Replace(ask, "counter", "gate", 1)), "first 2\n")
 		equal(k, "its files and processes", k.shIn(sb, "ls /tmp/up 2>/dev/null; cat /proc/[0-9]*/cmdline | grep -ac 'socket[.]create_server' || true"), "0\n")
@@ -90,13 +93,19 @@ var serviceCases = []testCase{
 		}
 	}},
 	{name: "services start in their order", services: true, check: func(k *kit) {
-		once := shell("migrate", "sleep 0.2; [ -z \"$(cat /dev/tcp/127.0.0.1/7000 2>/dev/null)\" ]")
-		once.Once = true
+		once := shell("migrate", "mkdir /tmp/begun 2>/dev/null && exit 1; [ -z \"$(cat /dev/tcp/127.0.0.1/7000 2>/dev/null)\" ]")
+		once.Once, once.Restart = true, sandbox.RestartFailed
 		second := counting("second")
 		second.After = []string{"migrate"}
 		third := shell("third", "exec bash -c '"+strings.Replace(ask, "cat", "grep second", 1)+" && sleep 99'")
 		third.After = []string{"counter"}
 		equal(k, "asked", k.asks(k.open(sandbox.Spec{Services: []sandbox.Service{once, second, third}}), ask), "second 2\n")
+	}},
+	{name: "a service that starts again", services: true, check: func(k *kit) {
+		short := counting("again")
+		short.Args, short.Restart = []string{strings.Replace(counter, "range(1, 100)", "range(1, 3)", 1)}, sandbox.RestartAlways
+		sb := k.open(sandbox.Spec{Services: []sandbox.Service{short}})
+		equal(k, "asked three times", k.asks(sb, "for i in 1 2 3; do until ("+ask+") 2>/dev/null; do sleep 0.1; done; done"), "again 1\nagain 2\nagain 1\n")
 	}},
 	{name: "services that do not get ready", services: true, check: func(k *kit) {
 		slow := counting("")

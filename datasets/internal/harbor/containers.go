@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
 )
 
 // containers are the services as a row has them, in this order, and the further names of the machine whose network all have.
@@ -34,8 +37,12 @@ func (t *companions) containers(order []string) (services []any, hosts []string)
 		}
 		slices.Sort(after[name])
 		fields["after"] = after[name]
+		files := episode.Files{}
 		for _, v := range t.services[name].Volumes {
-			t.volume(at, name, fmt.Sprint(v), volumes)
+			maps.Copy(files, t.volume(at, name, fmt.Sprint(v), volumes))
+		}
+		if len(files) > 0 {
+			fields["files"] = files
 		}
 		for _, key := range sortedNames(fields) {
 			if list, ok := fields[key].([]string); ok && len(list) == 0 || fields[key] == "" || fields[key] == false {
@@ -52,8 +59,8 @@ func (t *companions) containers(order []string) (services []any, hosts []string)
 func (t *companions) container(at, name string, once bool) map[string]any {
 	s := t.services[name]
 	for _, key := range sortedNames(s.Rest) {
-		if !slices.Contains(idle, key) && key != "expose" && key != "ports" && key != "user" {
-			t.wrongf("%s.%s: want image or build, entrypoint, command, environment, working_dir, user, volumes of its own, healthcheck and depends_on", at, key)
+		if !slices.Contains(idle, key) && key != "expose" && key != "ports" && key != "user" && key != "restart" {
+			t.wrongf("%s.%s: want image or build, entrypoint, command, environment, working_dir, user, volumes of its own, restart, healthcheck and depends_on", at, key)
 		}
 	}
 	env, ok := composeEnv(s.Environment)
@@ -72,6 +79,15 @@ func (t *companions) container(at, name string, once bool) map[string]any {
 	}
 	if user, given := s.Rest["user"]; given {
 		fields["user"] = t.own(at+".user", fmt.Sprint(user))
+	}
+	switch policy, _, _ := strings.Cut(fmt.Sprint(s.Rest["restart"]), ":"); policy {
+	case "<nil>", "no", "false": // which YAML makes of no
+	case "always", "unless-stopped":
+		fields["restart"] = sandbox.RestartAlways
+	case "on-failure":
+		fields["restart"] = sandbox.RestartFailed
+	default:
+		t.wrongf("%s.restart: %v, want no, always, unless-stopped or on-failure", at, s.Rest["restart"])
 	}
 	switch {
 	case !s.Build.IsZero():
@@ -97,20 +113,42 @@ func (t *companions) container(at, name string, once bool) map[string]any {
 	return fields
 }
 
-// volume takes one that a service has for itself: its container's own files are such a place.
-func (t *companions) volume(at, name, text string, owners map[string]string) {
-	volume, target, named := strings.Cut(text, ":")
-	if !named && path.IsAbs(volume) {
-		return // without a name
+// volume takes one that a service has for itself, for which its container's own files are the place, and returns what a folder or a
+// file of the task brings there.
+func (t *companions) volume(at, name, text string, owners map[string]string) episode.Files {
+	parts := strings.Split(text, ":")
+	source, target := parts[0], parts[len(parts)-1]
+	fixed := len(parts) == 3 && target == "ro"
+	if len(parts) == 3 && (fixed || target == "rw") {
+		target = parts[1]
 	}
-	if strings.ContainsAny(volume, "./~$") || !path.IsAbs(target) || strings.Contains(target, ":") {
-		t.wrongf("%s.volumes: %s: want NAME:/PATH; have the image copy the files of the task", at, text)
-		return
+	of, local := strings.HasPrefix(source, "./"), !strings.ContainsAny(source, "./~$")
+	if len(parts) == 1 && path.IsAbs(source) {
+		return nil // without a name
 	}
-	if other := owners[volume]; other != "" && other != name {
-		t.wrongf("%s.volumes: %s is of %s, too: containers here have no files in common", at, volume, other)
+	if len(parts) > 3 || !of && !local || !path.IsAbs(target) {
+		t.wrongf("%s.volumes: %s: want NAME:/PATH, or ./PATH:/PATH with a file or a folder of the task", at, text)
+		return nil
 	}
-	owners[volume] = name
+	if other := owners[source]; other != "" && other != name {
+		t.wrongf("%s.volumes: %s is of %s, too: containers here have no files in common", at, source, other)
+	}
+	if !fixed {
+		owners[source] = name
+	}
+	if local {
+		return nil
+	}
+	source = path.Join(path.Dir(t.file), source)
+	if !t.has(source) {
+		t.wrongf("%s.volumes: %s is not there", at, source)
+		return nil
+	}
+	files := episode.Files{}
+	for below, f := range t.tree(source) {
+		files[path.Join(target, below)] = f.data
+	}
+	return files
 }
 
 // split takes a text apart as compose does: white space separates words, and quotes and backslashes hold them together. Nothing else

@@ -304,12 +304,13 @@ services:
     command: postgres -c 'a b' "c\"d"
     environment: [POSTGRES_PASSWORD=$$x]
     user: "999"
-    volumes: ["data:/var/lib/postgresql/data"]
+    volumes: ["data:/var/lib/postgresql/data", "./init.sql:/docker-entrypoint-initdb.d/1.sql:ro", "./conf:/etc/db"]
     ports: [5432]
+    restart: unless-stopped
     healthcheck: {test: pg_isready -U x, interval: 1s, retries: 9, start_period: 1m}
   migrate: {build: {context: ./job, args: {A: 1}}, entrypoint: /run.sh, working_dir: /w, depends_on: {db: {condition: service_healthy}, same: {condition: service_started}}}
 `,
-		"environment/Dockerfile": "FROM x\n", "environment/job/Dockerfile": "FROM y\n",
+		"environment/Dockerfile": "FROM x\n", "environment/job/Dockerfile": "FROM y\n", "environment/init.sql": "create", "environment/conf/a/b": "c",
 	}))
 	got := fields(t, only(t, dir))
 	services := got["services"].([]any)
@@ -321,7 +322,8 @@ services:
 		delete(services[i].(map[string]any), "build")
 	}
 	want := []any{
-		map[string]any{"name": "db", "image": "postgres:16", "command": []any{"postgres", "-c", "a b", `c"d`}, "env": map[string]any{"POSTGRES_PASSWORD": "$x"}, "user": "999",
+		map[string]any{"name": "db", "image": "postgres:16", "command": []any{"postgres", "-c", "a b", `c"d`}, "env": map[string]any{"POSTGRES_PASSWORD": "$x"}, "user": "999", "restart": "always",
+			"files":  map[string]any{"/docker-entrypoint-initdb.d/1.sql": "create", "/etc/db/a/b": "c"},
 			"health": map[string]any{"command": []any{"sh", "-c", "pg_isready -U x"}, "interval": 1.0, "timeout": 30.0, "retries": 9.0, "start": 60.0}},
 		map[string]any{"name": "same", "command": []any{"sh", "-c", "echo $A"}},
 		map[string]any{"name": "migrate", "entrypoint": []any{"/run.sh"}, "cwd": "/w", "once": true, "after": []any{"db"}},
@@ -373,10 +375,10 @@ func TestRefuses(t *testing.T) {
 			[]string{"steps[0].min_reward: with multi_step_reward_strategy final"}},
 		{"files of a step", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "steps/a/instruction.md": "x", "steps/a/workdir/f": "x"},
 			[]string{"steps/a/workdir: ", "instruction.md: a task with steps"}},
-		{"services", compose("networks: {n: {}}\nvolumes: {v: {}, w: {external: true}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y, restart: always, entrypoint: \"a 'b\", volumes: ['./a:/a', 'v:/b']}\n" +
+		{"services", compose("networks: {n: {}}\nvolumes: {v: {}, w: {external: true}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y, restart: maybe, networks: [n], entrypoint: \"a 'b\", volumes: ['/a:/a', './gone:/c', 'v:/b']}\n" +
 			"  web: {image: z, depends_on: {db: {condition: service_healthy}}, volumes: ['v:/c']}\n  job: {depends_on: {web: {condition: gone}}}\n"),
-			[]string{"networks: want services", "volumes.w: a volume here is empty", "services.main.ports: the agent's machine is", "db.restart: want image or build", "db.entrypoint: a quote",
-				"db.volumes: ./a:/a: want NAME:/PATH", "web.volumes: v is of db, too", "db.healthcheck: it is missing", "job: want image or build", "condition gone, want service_started"}},
+			[]string{"networks: want services", "volumes.w: a volume here is empty", "services.main.ports: the agent's machine is", "db.restart: maybe, want no, always", "db.networks: want image or build", "db.entrypoint: a quote",
+				"db.volumes: /a:/a: want NAME:/PATH, or ./PATH:/PATH", "db.volumes: environment/gone is not there", "web.volumes: v is of db, too", "db.healthcheck: it is missing", "job: want image or build", "condition gone, want service_started"}},
 		{"a service that cannot be a process", compose("services:\n  main: {image: x, depends_on: [gone]}\n  db:\n    {image: x, command: a, networks: [n], volumes: [v], environment: {A: null}, " +
 			"depends_on: {web: {condition: service_completed_successfully}}, healthcheck: {test: [RUN, x]}}\n  web: {image: x, command: '${X}', depends_on: [db], healthcheck: {test: x, interval: soon}}\n"),
 			[]string{"main.depends_on: gone", "db.networks: a service beside", "db.volumes", "db.environment", "condition service_completed_successfully", "healthcheck.test: [RUN x]",
