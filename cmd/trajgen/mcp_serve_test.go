@@ -294,6 +294,7 @@ func TestMCPServeTask(t *testing.T) {
 	dataset := write(t, "tasks.jsonl", `{"id":"count","prompt":"Write the number of lines of a.txt to n.txt.","files":{"a.txt":"1\n2\n"},`+
 		`"setup":"echo 3 >> a.txt","verify":{"command":"test \"$(cat n.txt)\" = 3"}}
 {"id":"say","prompt":"Say it.","verify":{"exact":"it"}}
+{"id":"built","prompt":"x","build":{"dir":"/x"}}
 `)
 	for _, tt := range []struct{ task, command, want string }{
 		{"count", "wc -l < a.txt > n.txt", "1"},
@@ -317,7 +318,8 @@ func TestMCPServeTask(t *testing.T) {
 			t.Errorf("%s: %s %v, want a reward of %s", tt.command, data, err, tt.want)
 		}
 	}
-	for _, wrong := range [][]string{{"--task", "count"}, {"--task", "none", "--dataset", dataset, "--out", t.TempDir()}, {"--task", "count", "--dataset", dataset}} {
+	for _, wrong := range [][]string{{"--task", "count"}, {"--task", "none", "--dataset", dataset, "--out", t.TempDir()}, {"--task", "count", "--dataset", dataset},
+		{"--task", "built", "--dataset", dataset, "--out", t.TempDir()}} {
 		if got := here(t, append([]string{"mcp", "serve"}, wrong...)...); got.code != exitUsage {
 			t.Errorf("%v: exit code %d: %s", wrong, got.code, got.errOut)
 		}

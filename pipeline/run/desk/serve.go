@@ -27,6 +27,9 @@ func FindTask(ctx context.Context, id, dataset, mapping string) (*episode.Task, 
 		if err != nil {
 			return nil, err
 		}
+		if task.ID == id && task.Builds() {
+			return nil, fmt.Errorf("task %q has a Dockerfile, and sessions build no images: build it (trajgen image build) and name it in the task", id)
+		}
 		if task.ID == id {
 			return task, nil
 		}
