@@ -73,16 +73,6 @@ func (x *box) begin(ctx context.Context, spec sandbox.Spec, wanted sandbox.Servi
 	if wanted.User != "" {
 		as.user = wanted.User
 	}
-	command := slices.Concat(wanted.Entrypoint, wanted.Args)
-	if wanted.Entrypoint == nil {
-		command = slices.Concat(found.entrypoint, wanted.Args)
-		if wanted.Args == nil {
-			command = append(command, found.command...)
-		}
-	}
-	if len(command) == 0 {
-		return fmt.Errorf("it has no command, and neither has its image %s", found.reference)
-	}
 	s := &service{Service: wanted, image: found, said: sandbox.NewCapture(0, longestError/4), ended: make(chan struct{}), stop: func() {}}
 	if s.box, err = b.run(ctx, own, &as, x); err != nil {
 		if errors.Is(err, errNoImage) {
@@ -91,39 +81,54 @@ func (x *box) begin(ctx context.Context, spec sandbox.Spec, wanted sandbox.Servi
 		return err
 	}
 	x.services = append(x.services, s)
-	if len(wanted.Files) > 0 {
-		_, err = b.engine.CopyToContainer(ctx, s.box.container, client.CopyToContainerOptions{DestinationPath: "/", Content: archiveOf(wanted.Files)})
-	}
-	if err != nil {
-		close(s.ended)
-		return fmt.Errorf("give it its files: %w", err)
-	}
-	start := func(ctx context.Context) (sandbox.Process, error) {
-		return s.box.Start(ctx, s.in(command, sandbox.Command{Stdout: s.said, Stderr: s.said}))
-	}
-	process, err := start(ctx)
+	process, err := s.start(ctx)
 	if err != nil {
 		close(s.ended)
 		return err
 	}
 	s.began = time.Now()
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		defer close(s.ended)
-		for s.err == nil {
-			s.exit, s.err = process.Wait(context.Background()) // close ends it
-			if again := s.Restart == sandbox.RestartAlways || s.Restart != "" && s.exit.Code != 0; s.err != nil || !again {
-				return
-			}
-			select {
-			case <-time.After(restartPause):
-				process, s.err = start(ctx)
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	go s.follow(ctx, process)
 	return nil
+}
+
+// start puts a service's files in place, and starts its command.
+func (s *service) start(ctx context.Context) (sandbox.Process, error) {
+	command := slices.Concat(s.Entrypoint, s.Args)
+	if s.Entrypoint == nil {
+		command = slices.Concat(s.image.entrypoint, s.Args)
+		if s.Args == nil {
+			command = append(command, s.image.command...)
+		}
+	}
+	if len(command) == 0 {
+		return nil, fmt.Errorf("it has no command, and neither has its image %s", s.image.reference)
+	}
+	if len(s.Files) > 0 {
+		to := client.CopyToContainerOptions{DestinationPath: "/", Content: archiveOf(s.Files)}
+		if _, err := s.box.backend.engine.CopyToContainer(ctx, s.box.container, to); err != nil {
+			return nil, fmt.Errorf("give it its files: %w", err)
+		}
+		s.Files = nil // a restart has them
+	}
+	return s.box.Start(ctx, s.in(command, sandbox.Command{Stdout: s.said, Stderr: s.said}))
+}
+
+// follow waits for the end of a service, and starts it again if it is to be.
+func (s *service) follow(ctx context.Context, process sandbox.Process) {
+	defer close(s.ended)
+	for s.err == nil {
+		s.exit, s.err = process.Wait(context.Background()) // close ends it
+		if again := s.Restart == sandbox.RestartAlways || s.Restart != "" && s.exit.Code != 0; s.err != nil || !again {
+			return
+		}
+		select {
+		case <-time.After(restartPause):
+			process, s.err = s.start(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // in is a command in the directory of a service.

@@ -39,7 +39,8 @@ var serviceCases = []testCase{
 	{name: "a service beside the sandbox", services: true, check: func(k *kit) {
 		service := counting("first")
 		service.Files = []sandbox.FileWrite{{Path: "/opt/new/given", Data: []byte("given")}}
-		service.Health.Args = []string{"grep", "given", "/tmp/up", "/opt/new/given"}
+		service.User, service.Workdir = "1234", "/opt/new"
+		service.Health.Args = []string{"sh", "-c", `[ "$(id -u) $(pwd) $(cat given)" = "1234 /opt/new given" ] && [ -e /tmp/up ]`}
 		sb := k.open(sandbox.Spec{Services: []sandbox.Service{service}, Hosts: []string{"gate"}, Env: map[string]string{"OWN": "x"}})
 		equal(k, "asked", k.asks(sb, ask), "first 1\n")
 		equal(k, "by another name", k.asks(sb, strings.Replace(ask, "counter", "gate", 1)), "first 2\n")

@@ -103,6 +103,9 @@ func describeGuarantees(g sandbox.Guarantees) string {
 	if g.Snapshots {
 		parts = append(parts, "snapshots")
 	}
+	if g.Services {
+		parts = append(parts, "services")
+	}
 	if !g.FixedFolder {
 		parts = append(parts, "folders not fixed")
 	}
