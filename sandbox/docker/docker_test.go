@@ -78,9 +78,11 @@ func TestGivenUp(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
 		b := sandboxtest.Open(t, name, opts)
 		enough := errors.New("enough")
-		for _, after := range []time.Duration{0, 10 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
+		sleep := []string{"sleep", "99"}
+		services := []sandbox.Service{{Name: "a", Entrypoint: sleep}, {Name: "b", Entrypoint: sleep}, {Name: "c", Entrypoint: sleep}}
+		for _, after := range []time.Duration{0, 10 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond, 900 * time.Millisecond} {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), after, enough)
-			if sb, err := b.Open(ctx, sandbox.Spec{ID: "given-up"}); err == nil {
+			if sb, err := b.Open(ctx, sandbox.Spec{ID: "given-up", Services: services}); err == nil {
 				_ = sb.Close()
 			}
 			cancel()

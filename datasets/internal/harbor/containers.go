@@ -27,7 +27,7 @@ func (t *companions) containers(order []string) (services []any, hosts []string)
 			}
 		}
 	}
-	volumes := map[string]string{}
+	volumes := map[string]mounted{}
 	for _, name := range order {
 		at := fmt.Sprintf("%s: services.%s", t.file, name)
 		once := slices.Contains(conditions[name], ends)
@@ -113,9 +113,15 @@ func (t *companions) container(at, name string, once bool) map[string]any {
 	return fields
 }
 
+// mounted is a volume or a part of the task that a service has.
+type mounted struct {
+	by    string
+	fixed bool // read-only
+}
+
 // volume takes one that a service has for itself, for which its container's own files are the place, and returns what a folder or a
 // file of the task brings there.
-func (t *companions) volume(at, name, text string, owners map[string]string) episode.Files {
+func (t *companions) volume(at, name, text string, before map[string]mounted) episode.Files {
 	parts := strings.Split(text, ":")
 	source, target := parts[0], parts[len(parts)-1]
 	fixed := len(parts) == 3 && target == "ro"
@@ -130,12 +136,11 @@ func (t *companions) volume(at, name, text string, owners map[string]string) epi
 		t.wrongf("%s.volumes: %s: want NAME:/PATH, or ./PATH:/PATH with a file or a folder of the task", at, text)
 		return nil
 	}
-	if other := owners[source]; other != "" && other != name {
-		t.wrongf("%s.volumes: %s is of %s, too: containers here have no files in common", at, source, other)
+	other, taken := before[source]
+	if taken && other.by != name && !(fixed && other.fixed) {
+		t.wrongf("%s.volumes: %s is of %s, too: containers here have no files in common", at, source, other.by)
 	}
-	if !fixed {
-		owners[source] = name
-	}
+	before[source] = mounted{by: name, fixed: fixed && (other.fixed || !taken)}
 	if local {
 		return nil
 	}

@@ -469,6 +469,7 @@ func TestOpen(t *testing.T) {
 func FuzzTask(f *testing.F) {
 	f.Add("[environment]\ncpus = 1\n", "FROM x\nENV A=$A$B\nWORKDIR /a\nCOPY . /b\n", "services: {main: {image: x}}")
 	f.Add("[[steps]]\nname = 'a'\n[environment.healthcheck]\ncommand='x'", "FROM a AS b\nCOPY [\"x\", 'y'\n", "services: &a {main: *a}")
+	f.Add("", "FROM x\n", "services: {main: {image: x}, db: {image: y, command: 'a \\b \"c', volumes: ['./x:/y:ro', 'v:/z'], depends_on: {main: {condition: service_started}}}}")
 	dir := tree(f, f.TempDir(), with(map[string]string{"environment/x": "x"}))
 	f.Fuzz(func(t *testing.T, toml, docker, compose string) {
 		tree(t, dir, map[string]string{"task.toml": toml, "environment/Dockerfile": docker})
