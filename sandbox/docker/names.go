@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,12 @@ func (x *box) keepNames(ctx context.Context) error {
 	return nil
 }
 
-// setNames writes the files of another box, in place: they are mounts.
+// setNames writes the files of another box where they differ, in place: they are mounts.
 func (x *box) setNames(ctx context.Context, from *box) error {
 	for _, f := range from.names {
+		if has, _, err := x.Files().Read(ctx, f.Path, 0, mostNames); err == nil && bytes.Equal(has, f.Data) {
+			continue
+		}
 		args := slices.Concat([]string{agentPath, self.Helper}, carry.Overwrite(f.Path, f.Data))
 		if err := x.backend.engine.exec(ctx, x.container, args); err != nil {
 			return fmt.Errorf("write %s: %w", f.Path, err)

@@ -39,7 +39,9 @@ func (t *companions) containers(order []string) (services []any, hosts []string)
 		fields["after"] = after[name]
 		files := episode.Files{}
 		for _, v := range t.services[name].Volumes {
-			maps.Copy(files, t.volume(at, name, fmt.Sprint(v), volumes))
+			if text := fmt.Sprint(v); !harness.MatchString(text) {
+				maps.Copy(files, t.volume(at, name, text, volumes))
+			}
 		}
 		if len(files) > 0 {
 			fields["files"] = files

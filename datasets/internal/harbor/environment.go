@@ -100,13 +100,15 @@ type service struct {
 	Entrypoint  any            `yaml:"entrypoint"`
 	Command     any            `yaml:"command"`
 	Container   string         `yaml:"container_name"`
+	Hostname    string         `yaml:"hostname"`
 	DependsOn   any            `yaml:"depends_on"`
 	Health      *composeHealth `yaml:"healthcheck"`
+	Networks    any            `yaml:"networks"`
 	Rest        map[string]any `yaml:",inline"`
 }
 
 // idle are the keys of a service that say nothing of its machine: limits stand elsewhere. The command of the agent's only waits.
-var idle = []string{"deploy", "init", "platform", "pull_policy", "stdin_open", "tty"}
+var idle = []string{"deploy", "init", "labels", "logging", "platform", "pull_policy", "stdin_open", "stop_grace_period", "stop_signal", "tty"}
 
 // harness are variables that the programs set that these formats are from: images that they build, and where they keep logs.
 var harness = regexp.MustCompile(`\$\{?(T_BENCH_|HOST_|ENV_|MAIN_IMAGE|PREBUILT_IMAGE|CONTEXT_DIR|TEST_DIR|CPUS|MEMORY)`)
@@ -119,6 +121,7 @@ func (t *task) compose(name, agent string) (e environment) {
 		Name     string                    `yaml:"name"`
 		Services map[string]service        `yaml:"services"`
 		Volumes  map[string]map[string]any `yaml:"volumes"`
+		Networks map[string]map[string]any `yaml:"networks"`
 		Rest     map[string]any            `yaml:",inline"`
 	}
 	if err := yaml.Unmarshal([]byte(t.text(name)), &whole); err != nil {
@@ -127,7 +130,12 @@ func (t *task) compose(name, agent string) (e environment) {
 	}
 	advice := fmt.Sprintf("the agent's machine is the service %s: want image or build, environment and working_dir", agent)
 	for _, key := range sortedNames(whole.Rest) {
-		t.wrongf("%s: %s: want services, and volumes that one of them has for itself", name, key)
+		t.wrongf("%s: %s: want services, networks, and volumes that one of them has for itself", name, key)
+	}
+	for _, key := range sortedNames(whole.Networks) {
+		if options := whole.Networks[key]; len(options) > 1 || len(options) == 1 && options["driver"] != "bridge" {
+			t.wrongf("%s: networks.%s: a network here has no options, and task.toml says what it reaches", name, key)
+		}
 	}
 	for _, key := range sortedNames(whole.Volumes) {
 		if len(whole.Volumes[key]) > 0 {
@@ -143,8 +151,8 @@ func (t *task) compose(name, agent string) (e environment) {
 			t.wrongf("%s: services.%s.%s: %s", name, agent, key, advice)
 		}
 	}
-	if s.Entrypoint != nil || s.Health != nil {
-		t.wrongf("%s: services.%s: entrypoint or healthcheck: %s", name, agent, advice)
+	if s.Entrypoint != nil || s.Health != nil || s.Hostname != "" {
+		t.wrongf("%s: services.%s: entrypoint, healthcheck or hostname: %s", name, agent, advice)
 	}
 	for _, volume := range s.Volumes {
 		if text, _ := volume.(string); !harness.MatchString(text) {

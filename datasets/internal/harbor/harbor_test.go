@@ -295,12 +295,15 @@ func TestContainers(t *testing.T) {
 	dir := tree(t, t.TempDir(), with(map[string]string{
 		"environment/docker-compose.yaml": `
 volumes: {data: {}}
+networks: {n: {driver: bridge}, m: }
 services:
-  main: {build: ., depends_on: {migrate: {condition: service_completed_successfully}}}
-  same: {build: ., command: ["sh", "-c", "echo $$A"]}
+  main: {build: ., networks: [n], depends_on: {migrate: {condition: service_completed_successfully}}}
+  same: {build: ., networks: [n], command: ["sh", "-c", "echo $$A"]}
   db:
     image: postgres:16
     container_name: database
+    hostname: store
+    networks: [n]
     command: postgres -c 'a b' "c\"d"
     environment: [POSTGRES_PASSWORD=$$x]
     user: "999"
@@ -308,7 +311,7 @@ services:
     ports: [5432]
     restart: unless-stopped
     healthcheck: {test: pg_isready -U x, interval: 1s, retries: 9, start_period: 1m}
-  migrate: {build: {context: ./job, args: {A: 1}}, entrypoint: /run.sh, working_dir: /w, depends_on: {db: {condition: service_healthy}, same: {condition: service_started}}}
+  migrate: {build: {context: ./job, args: {A: 1}}, entrypoint: /run.sh, networks: [n], labels: [a=b], volumes: ["${T_BENCH_TASK_LOGS_PATH}:/logs"], working_dir: /w, depends_on: {db: {condition: service_healthy}, same: {condition: service_started}}}
 `,
 		"environment/Dockerfile": "FROM x\n", "environment/job/Dockerfile": "FROM y\n", "environment/init.sql": "create", "environment/conf/a/b": "c",
 	}))
@@ -331,7 +334,7 @@ services:
 	if diff := cmp.Diff(want, []any{services[0], services[1], services[2]}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]any{"main", "database"}, got["hosts"]); diff != "" {
+	if diff := cmp.Diff([]any{"main", "database", "store"}, got["hosts"]); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
 	if got["setup"] != nil {
@@ -375,13 +378,13 @@ func TestRefuses(t *testing.T) {
 			[]string{"steps[0].min_reward: with multi_step_reward_strategy final"}},
 		{"files of a step", map[string]string{"task.toml": "[[steps]]\nname = 'a'\n", "steps/a/instruction.md": "x", "steps/a/workdir/f": "x"},
 			[]string{"steps/a/workdir: ", "instruction.md: a task with steps"}},
-		{"services", compose("networks: {n: {}}\nvolumes: {v: {}, w: {external: true}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y, restart: maybe, networks: [n], entrypoint: \"a 'b\", volumes: ['/a:/a', './gone:/c', 'v:/b']}\n" +
+		{"services", compose("secrets: {}\nnetworks: {n: {internal: true}}\nvolumes: {v: {}, w: {external: true}}\nservices:\n  main: {image: x, ports: [1]}\n  db: {image: y, restart: maybe, networks: [n], entrypoint: \"a 'b\", volumes: ['/a:/a', './gone:/c', 'v:/b']}\n" +
 			"  web: {image: z, depends_on: {db: {condition: service_healthy}}, volumes: ['v:/c']}\n  job: {depends_on: {web: {condition: gone}}}\n"),
-			[]string{"networks: want services", "volumes.w: a volume here is empty", "services.main.ports: the agent's machine is", "db.restart: maybe, want no, always", "db.networks: want image or build", "db.entrypoint: a quote",
+			[]string{"secrets: want services, networks", "networks.n: a network here has no options", "volumes.w: a volume here is empty", "services.main.ports: the agent's machine is", "db.restart: maybe, want no, always", "db.networks: all services have one network", "db.entrypoint: a quote",
 				"db.volumes: /a:/a: want NAME:/PATH, or ./PATH:/PATH", "db.volumes: environment/gone is not there", "web.volumes: v is of db, too", "db.healthcheck: it is missing", "job: want image or build", "condition gone, want service_started"}},
 		{"a service that cannot be a process", compose("services:\n  main: {image: x, depends_on: [gone]}\n  db:\n    {image: x, command: a, networks: [n], volumes: [v], environment: {A: null}, " +
 			"depends_on: {web: {condition: service_completed_successfully}}, healthcheck: {test: [RUN, x]}}\n  web: {image: x, command: '${X}', depends_on: [db], healthcheck: {test: x, interval: soon}}\n"),
-			[]string{"main.depends_on: gone", "db.networks: a service beside", "db.volumes", "db.environment", "condition service_completed_successfully", "healthcheck.test: [RUN x]",
+			[]string{"main.depends_on: gone", "db.networks: all services have one network", "db.volumes", "db.environment", "condition service_completed_successfully", "healthcheck.test: [RUN x]",
 				`healthcheck.interval: "soon"`, "web.command: \"${X}\" has variables", "web.depends_on: db depends on it"}},
 		{"a service and an entrypoint", map[string]string{"environment/docker-compose.yaml": "services:\n  main: {build: .}\n  db: {build: ., command: a}\n",
 			"environment/Dockerfile": "FROM x\nENTRYPOINT [\"/b\"]\n"}, []string{"db.entrypoint: it is missing"}},

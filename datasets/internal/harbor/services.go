@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Services beside the agent's that all have its image are processes of its sandbox, with every backend: their commands find in the
@@ -25,6 +24,7 @@ type companions struct {
 // place finds out where the services run, and adds to the agent's machine what they need.
 func (t *companions) place(e *environment) {
 	order := t.order()
+	t.network()
 	if slices.ContainsFunc(order, func(name string) bool { return !t.same(name, t.services[name]) }) {
 		e.beside, e.hosts = t.containers(order)
 		return
@@ -74,6 +74,29 @@ func (t *companions) order() (order []string) {
 	return order
 }
 
+// network refuses services that do not reach each other: all have one network here.
+func (t *companions) network() {
+	of := func(s service) []string {
+		switch networks := s.Networks.(type) {
+		case []any:
+			names := make([]string, len(networks))
+			for i, name := range networks {
+				names[i] = fmt.Sprint(name)
+			}
+			return slices.Sorted(slices.Values(names))
+		case nil:
+			return []string{"default"}
+		}
+		return nil
+	}
+	agents := of(t.services[t.agent])
+	for _, name := range sortedNames(t.services) {
+		if have := of(t.services[name]); have == nil || !slices.Equal(have, agents) {
+			t.wrongf("%s: services.%s.networks: all services have one network here: want a list of the same for each", t.file, name)
+		}
+	}
+}
+
 // same says whether a service has the agent's image.
 func (t *companions) same(name string, s service) bool {
 	if !s.Build.IsZero() && reflect.DeepEqual(t.built(name), t.machine.build) {
@@ -91,12 +114,14 @@ func (t *companions) built(name string) map[string]any {
 	return t.builds[name]
 }
 
-// alias is the further name that a service may have.
-func (t *companions) alias(name string) []string {
-	if own := t.services[name].Container; own != "" && !strings.Contains(own, "${") {
-		return []string{own}
+// alias are the further names that a service may have.
+func (t *companions) alias(name string) (names []string) {
+	for _, own := range []string{t.services[name].Container, t.services[name].Hostname} {
+		if own != "" && own != name && !strings.Contains(own, "${") && !slices.Contains(names, own) {
+			names = append(names, own)
+		}
 	}
-	return nil
+	return names
 }
 
 // script starts one of them.
@@ -228,58 +253,6 @@ func (t *companions) dependsOn(at string, value any) map[string]string {
 		t.wrongf("%s.depends_on: %v, want names of services", at, value)
 	}
 	return conditions
-}
-
-// composeHealth is a health check of a compose file.
-type composeHealth struct {
-	Test     any
-	Interval string
-	Timeout  string
-	Start    string `yaml:"start_period"`
-	Often    string `yaml:"start_interval"`
-	Retries  float64
-	Disable  bool
-}
-
-// seconds are a duration of a health check, or what it is without one.
-func (t *companions) seconds(at, text string, otherwise float64) float64 {
-	if text == "" {
-		return otherwise
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.wrongf("%s: %q, want a duration such as 5s", at, text)
-	}
-	return d.Seconds()
-}
-
-// test is the command of a health check; nil is none.
-func (t *companions) test(at string, h *composeHealth) []string {
-	if h == nil || h.Disable {
-		return nil
-	}
-	shell := func(text any) []string { return []string{"sh", "-c", t.literal(at+".test", fmt.Sprint(text))} }
-	words, list := h.Test.([]any)
-	switch {
-	case list && len(words) == 1 && words[0] == "NONE":
-		return nil
-	case list && len(words) > 1 && words[0] == "CMD":
-		return t.words(at+".test", words[1:])
-	case list && len(words) == 2 && words[0] == "CMD-SHELL":
-		return shell(words[1])
-	case !list && h.Test != nil:
-		return shell(h.Test)
-	}
-	t.wrongf("%s.test: %v, want a text, or a list that begins with CMD, CMD-SHELL or NONE", at, h.Test)
-	return nil
-}
-
-// health waits until a service is well.
-func (t *companions) health(at string, h *composeHealth, command string) string {
-	return health{
-		Command: command, Interval: t.seconds(at+".interval", h.Interval, 30), Timeout: t.seconds(at+".timeout", h.Timeout, 30),
-		Start: t.seconds(at+".start_period", h.Start, 0), StartInterval: t.seconds(at+".start_interval", h.Often, 5), Retries: h.Retries,
-	}.script()
 }
 
 // serve starts the services again before the verifier: no process is left then. What starts them beforehand is in the setup.
