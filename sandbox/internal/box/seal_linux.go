@@ -33,7 +33,7 @@ func (b *Box) Seal(ctx context.Context, seal func() error, wake func() (socket i
 	b.wake = func() error { return b.begin(wake) }
 	b.mu.Unlock()
 	if err := seal(); err != nil {
-		return b.unsealed(err)
+		return b.giveUp(fmt.Errorf("snapshot of sandbox %s: %w", b.spec.ID, err))
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (b *Box) begin(wake func() (socket int, err error)) error {
 		conn, err = wire.Polled(socket)
 	}
 	if err != nil {
-		return b.unsealed(err)
+		return b.giveUp(fmt.Errorf("start sandbox %s again after its snapshot: %w", b.spec.ID, err))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,10 +58,10 @@ func (b *Box) begin(wake func() (socket int, err error)) error {
 	return nil
 }
 
-// unsealed gives up a box that has no guest.
-func (b *Box) unsealed(err error) error {
-	reason := fmt.Sprintf("its snapshot failed: %v", err)
+// giveUp ends a box that is left without a guest.
+func (b *Box) giveUp(err error) error {
+	reason := err.Error()
 	b.reason.CompareAndSwap(nil, &reason)
 	b.lost()
-	return errors.Join(fmt.Errorf("snapshot of sandbox %s: %w", b.spec.ID, err), b.errGone())
+	return errors.Join(err, b.errGone())
 }

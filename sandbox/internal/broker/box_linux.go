@@ -14,6 +14,7 @@ import (
 
 	"trajgen/sandbox/internal/cgroup"
 	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/state"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -73,7 +74,7 @@ func (b *broker) listed(x *box) (runner int, err error) {
 	if runner, err = b.start(x); err != nil {
 		return -1, err
 	}
-	if err := b.list(x); err != nil {
+	if err := x.list(b.state); err != nil {
 		unix.Close(runner)
 		return -1, err
 	}
@@ -81,12 +82,12 @@ func (b *broker) listed(x *box) (runner int, err error) {
 }
 
 // list lists a sandbox with its guest; 0 is none, after a snapshot.
-func (b *broker) list(x *box) error {
+func (x *box) list(in *state.Instance) error {
 	pid := 0
 	if process := x.process.Load(); process != nil {
 		pid = process.Pid
 	}
-	return b.state.Add(x.listed, pid)
+	return in.Add(x.listed, pid)
 }
 
 // start starts a sandbox's guest, and returns the runner's end of the socket to it.
@@ -345,7 +346,7 @@ func (b *broker) label(id, label string) error {
 		return err
 	}
 	x.listed = label
-	return b.list(x)
+	return x.list(b.state)
 }
 
 func (x *box) kill() {

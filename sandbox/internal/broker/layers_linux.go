@@ -134,7 +134,25 @@ func (b *broker) snapshot(id, name string) error {
 		if x.upper < 0 {
 			return errors.New("it has no guest")
 		}
-		return b.seal(x, name)
+		if err := b.stop(x); err != nil {
+			return err
+		}
+		if x.request.Folder != "" {
+			name := x.request.Folder
+			if x.request.Host {
+				name = guest.HostRoot + "/" + name
+			}
+			_ = unix.Unlinkat(x.upper, name, unix.AT_REMOVEDIR) // where it was mounted: the folder is not part of the snapshot
+		}
+		sealed, err := newLayer(x.upper, b.snapshots.layers.Add(1), x.user)
+		x.upper = -1
+		if err != nil {
+			return err
+		}
+		// One reference is for the sandbox, which goes on; it has those to the layers below already.
+		x.lower.layers = append([]*layer{sealed}, x.lower.layers...)
+		b.snapshots.add(name, x.lower, kind{x.request.Image, x.request.Host})
+		return x.list(b.state)
 	})
 }
 
@@ -168,29 +186,6 @@ func (b *broker) with(id string, do func(x *box) error) error {
 		err = errors.Join(err, b.close(id))
 	}
 	return err
-}
-
-// seal ends a sandbox's guest and makes a layer and a snapshot of what its commands wrote.
-func (b *broker) seal(x *box, name string) error {
-	if err := b.stop(x); err != nil {
-		return err
-	}
-	if x.request.Folder != "" {
-		name := x.request.Folder
-		if x.request.Host {
-			name = guest.HostRoot + "/" + name
-		}
-		_ = unix.Unlinkat(x.upper, name, unix.AT_REMOVEDIR) // where it was mounted: the folder is not part of the snapshot
-	}
-	sealed, err := newLayer(x.upper, b.snapshots.layers.Add(1), x.user)
-	x.upper = -1
-	if err != nil {
-		return err
-	}
-	// One reference is for the sandbox, which goes on; it has those to the layers below already.
-	x.lower.layers = append([]*layer{sealed}, x.lower.layers...)
-	b.snapshots.add(name, x.lower, kind{x.request.Image, x.request.Host})
-	return b.list(x)
 }
 
 // newLayer makes a layer of a detached mount, which it takes over. It attaches the mount first, because the kernel cannot clone a
