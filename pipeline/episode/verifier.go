@@ -39,10 +39,20 @@ func (v Verifier) Own() bool {
 // Elsewhere says whether the verifier runs in another image.
 func (v Verifier) Elsewhere() bool { return v.Image != "" || v.Build != nil }
 
-// Builds says whether an image is made for the task, one of its services or one of its verifiers.
-func (t *Task) Builds() bool {
-	builds := func(v *Verifier) bool { return v != nil && v.Build != nil }
-	return len(t.Images()) > 0 || builds(t.Verifier) || slices.ContainsFunc(t.Verify, func(c Check) bool { return builds(c.Verifier) })
+// Builds are what the images of the task, of its services and of its verifiers are made from, in the order in which an episode needs
+// them.
+func (t *Task) Builds() []*Build {
+	all := t.Images()
+	add := func(v *Verifier) {
+		if v != nil && v.Build != nil {
+			all = append(all, v.Build)
+		}
+	}
+	add(t.Verifier)
+	for _, check := range t.Verify {
+		add(check.Verifier)
+	}
+	return all
 }
 
 // Placeless is the task without where its Dockerfiles lie on this machine, which says nothing about the task.

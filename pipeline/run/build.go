@@ -99,24 +99,39 @@ type builds struct {
 	places chan struct{} // taken by builds that no episode has asked for yet
 
 	mu    sync.Mutex
-	asked map[string]bool // directories of images that an episode has asked for
+	asked map[string]bool // whether an episode has asked for an image that is begun, by its source
 }
 
-// buildImage makes the image of a task.
+// ask notes that an episode needs an image, which gives up the place of one that is built ahead.
+func (b *builds) ask(source build.Source) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := jsonText(source)
+	if asked, begun := b.asked[name]; begun && !asked {
+		<-b.places
+	}
+	b.asked[name] = true
+}
+
+// begin notes that an image is built ahead, in a place that the caller has taken, or says that it need not be.
+func (b *builds) begin(source build.Source) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := jsonText(source)
+	if _, begun := b.asked[name]; begun {
+		<-b.places
+		return false
+	}
+	b.asked[name] = false
+	return true
+}
+
+// buildImage makes the image of a task or of a verifier.
 func (e *Experiment) buildImage(ctx context.Context, from *episode.Build) (string, error) {
 	if e.builds == nil {
 		return "", errors.New("no image can be built here")
 	}
-	e.builds.mu.Lock()
-	first := !e.builds.asked[from.Dir]
-	e.builds.asked[from.Dir] = true
-	e.builds.mu.Unlock()
-	if first {
-		select {
-		case <-e.builds.places:
-		default: // it is ahead of those that are built ahead
-		}
-	}
+	e.builds.ask(SourceOf(from))
 	image, err := e.builds.Build(ctx, SourceOf(from))
 	if err != nil {
 		return "", err
@@ -141,8 +156,8 @@ func (b *OpenBackend) take(ctx context.Context, built build.Image) (string, erro
 	return reference, engine.Import(ctx, reference, image, func(to io.Writer) error { return b.store.Tar(image, to) })
 }
 
-// openBuilds begins to build the images of the tasks that will be played, in their order. An episode whose image cannot be
-// built has the error.
+// openBuilds begins to build the images of the tasks that will be played and of their verifiers, in their order. An episode whose
+// image cannot be built has the error.
 func (e *Experiment) openBuilds(ctx context.Context) error {
 	if !e.built {
 		return nil
@@ -158,21 +173,18 @@ func (e *Experiment) openBuilds(ctx context.Context) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var working sync.WaitGroup
 	working.Go(func() {
-		begun := map[string]bool{} // directories: each frees one place
 		for task, err := range e.Playable(e.Source.InOrder(ctx)) {
 			if err != nil || ctx.Err() != nil {
 				return // the run has the error
 			}
-			for _, from := range task.Images() {
-				if begun[from.Dir] {
-					continue
-				}
-				begun[from.Dir] = true
+			for _, from := range task.Builds() {
 				select {
 				case b.places <- struct{}{}:
-					working.Go(func() { _, _ = b.Build(ctx, SourceOf(from)) })
 				case <-ctx.Done():
 					return
+				}
+				if source := SourceOf(from); b.begin(source) {
+					working.Go(func() { _, _ = b.Build(ctx, source) })
 				}
 			}
 		}
@@ -196,7 +208,7 @@ type Built struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// BuildAll builds the images that the tasks of a dataset want, several at once, and tells of each, in the order of the dataset.
+// BuildAll builds the images that the tasks of a dataset and their verifiers want, several at once, and tells of each, in the order of the dataset.
 // Its error is about the dataset.
 func BuildAll(ctx context.Context, b *build.Builder, path string, tell func(Built)) error {
 	file := Default()
@@ -215,14 +227,15 @@ func BuildAll(ctx context.Context, b *build.Builder, path string, tell func(Buil
 				failed <- err
 				return
 			}
-			for _, from := range task.Images() {
-				if known[jsonText(SourceOf(from))] {
+			for _, from := range task.Builds() {
+				source := SourceOf(from)
+				if known[jsonText(source)] {
 					continue
 				}
-				known[jsonText(SourceOf(from))] = true
+				known[jsonText(source)] = true
 				result := make(chan Built, 1)
 				ordered <- result
-				go func() { result <- BuildOne(ctx, b, task.ID, SourceOf(from)) }()
+				go func() { result <- BuildOne(ctx, b, task.ID, source) }()
 			}
 		}
 		failed <- nil

@@ -171,7 +171,7 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 		if reach[task.Network] > reach[t.File.Sandbox.Network] {
 			t.widened++
 		}
-		if t.built = t.built || task.Builds(); task.Build == nil {
+		if t.built = t.built || len(task.Builds()) > 0; task.Build == nil {
 			t.image = cmp.Or(t.image, task.Image, t.File.Sandbox.Image)
 		}
 		if t.learn != nil {
@@ -242,7 +242,7 @@ func (t *tasks) suits(task *episode.Task) error {
 	if _, err := t.File.Cron.View(task); err != nil {
 		problems = append(problems, err)
 	}
-	if task.Builds() {
+	if len(task.Builds()) > 0 {
 		problems = append(problems, t.canBuild())
 	}
 	if task.Cwd != "" {

@@ -27,7 +27,7 @@ func FindTask(ctx context.Context, id, dataset, mapping string) (*episode.Task, 
 		if err != nil {
 			return nil, err
 		}
-		if task.ID == id && task.Builds() {
+		if task.ID == id && len(task.Builds()) > 0 {
 			return nil, fmt.Errorf("task %q has a Dockerfile, and sessions build no images: build it (trajgen image build) and name it in the task", id)
 		}
 		if task.ID == id {
