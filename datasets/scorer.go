@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"trajgen/pipeline/episode"
 )
@@ -23,8 +24,37 @@ func asScorer(value json.RawMessage) (string, error) {
 	return name, err
 }
 
-// withScorers puts the scorers that lie beside a data file among the tests of the checks that name them.
-func withScorers(p *problems, t *episode.Task, file string) {
+// beside reads files beside data files, in one pass over those: many rows may name the same one, and then share what it holds. The
+// zero value is ready.
+type beside struct {
+	mu   sync.Mutex
+	kept map[string]episode.File
+}
+
+// mostKept is how many files are kept.
+const mostKept = 64
+
+// read returns what a file holds, which is not to be changed.
+func (b *beside) read(file, name string) (episode.File, error) {
+	path := filepath.Join(filepath.Dir(file), filepath.FromSlash(name))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if data, ok := b.kept[path]; ok {
+		return data, nil
+	}
+	data, err := readBeside(file, name)
+	if err != nil {
+		return nil, err
+	}
+	if b.kept == nil || len(b.kept) == mostKept {
+		b.kept = map[string]episode.File{}
+	}
+	b.kept[path] = data
+	return data, nil
+}
+
+// scorers puts the scorers that lie beside a data file among the tests of the checks that name them.
+func (b *beside) scorers(p *problems, t *episode.Task, file string) {
 	for i, check := range t.Verify {
 		name := check.Python
 		if _, given := check.Tests[name]; name == "" || given {
@@ -35,7 +65,7 @@ func withScorers(p *problems, t *episode.Task, file string) {
 			p.addf("%s: %q is not among the check's tests", at, name)
 			continue
 		}
-		data, err := readBeside(file, name)
+		data, err := b.read(file, name)
 		if err != nil {
 			p.addf("%s: %v", at, err)
 			continue

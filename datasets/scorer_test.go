@@ -3,6 +3,7 @@ package datasets_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"trajgen/datasets"
@@ -41,5 +42,19 @@ func TestScorers(t *testing.T) {
 	}
 	for i, want := range []string{`holds ".."`, "path escapes", "want a file of Python", "no such file", "is not among the check's tests", "is the place of the scorer", "reward only goes with command", "want a file of at most"} {
 		wantError(t, wrong[i], "verify", want)
+	}
+}
+
+// TestScorerIsReadOnce has many rows share what their scorer holds.
+func TestScorerIsReadOnce(t *testing.T) {
+	path := write(t, "tasks.jsonl", strings.Repeat(`{"prompt": "a", "verify": {"python": "s.py"}}`+"\n", 300))
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "s.py"), []byte("beside"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := read(t, path, datasets.Options{})
+	for i, task := range read {
+		if first, own := read[0].Verify[0].Tests["/tests/s.py"], task.Verify[0].Tests["/tests/s.py"]; string(own) != "beside" || &own[0] != &first[0] {
+			t.Fatalf("row %d has %q, want the first row's own", i, own)
+		}
 	}
 }

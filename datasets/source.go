@@ -97,12 +97,13 @@ func (s *Source) read() iter.Seq2[readRow, error] {
 		var workers sync.WaitGroup
 		defer workers.Wait()
 		size := 0
+		var beside beside
 		next := func() bool {
 			workers.Wait()
 			decoded := decoding
 			decoding, rows, size = rows, nil, 0
 			for part := range slices.Chunk(decoding, 64) {
-				workers.Go(func() { s.decode(part) })
+				workers.Go(func() { s.decode(part, &beside) })
 			}
 			return !slices.ContainsFunc(decoded, func(read readRow) bool { return !yield(read) })
 		}
@@ -130,9 +131,9 @@ func (s *Source) read() iter.Seq2[readRow, error] {
 	})
 }
 
-func (s *Source) decode(rows []readRow) {
+func (s *Source) decode(rows []readRow, beside *beside) {
 	for i := range rows {
-		rows[i].task, rows[i].wrong = s.task(rows[i].row)
+		rows[i].task, rows[i].wrong = s.task(rows[i].row, beside)
 	}
 }
 
@@ -160,7 +161,7 @@ func (s *Source) skip(r row, position int, reason string) error {
 func passedOn(row, int, string) error { return nil }
 
 // task turns one row into a task, or says what is wrong with it.
-func (s *Source) task(r row) (*episode.Task, problems) {
+func (s *Source) task(r row, beside *beside) (*episode.Task, problems) {
 	fields, broken := r.fields()
 	if broken != "" {
 		return nil, problems{broken}
@@ -175,7 +176,7 @@ func (s *Source) task(r row) (*episode.Task, problems) {
 	}
 	task, wrong := decode(fields, metadata)
 	if task != nil {
-		withScorers(&wrong, task, r.file)
+		beside.scorers(&wrong, task, r.file)
 	}
 	return task, wrong
 }
