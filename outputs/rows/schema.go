@@ -392,7 +392,7 @@ type ToolCall struct {
 	SameAs    *string  `parquet:"same_as,optional"`                    // call of the turn whose result it shares: it did not run
 	Notice    *string  `parquet:"notice,optional"`                     // the harness's words, not in the result
 
-	Ordinal    int32   `parquet:"ordinal" of:"-"`             // place among the episode's calls
+	Ordinal    int32   `parquet:"ordinal" of:"-"`              // place among the episode's calls
 	ArgsSHA256 *string `parquet:"args_sha256,optional" of:"-"` // of tool and arguments; null when they were never an object
 
 	// A fault that the run put into the call, and what the tool said before it; null without one.
