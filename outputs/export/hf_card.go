@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"trajgen/outputs/estimate"
 	"trajgen/outputs/report"
 	"trajgen/outputs/rows"
 	"trajgen/pipeline/episode"
@@ -88,7 +89,7 @@ func (s *hfSink) results(out *bytes.Buffer) {
 	fmt.Fprintf(out, "\n%s tasks, %s judged episodes. Mean reward: %s.\n\n", report.Thousands(int64(r.Episodes.Tasks)), report.Thousands(int64(r.Episodes.Judged)), estimateText(r.Reward))
 }
 
-func estimateText(e report.Estimate) string {
+func estimateText(e estimate.Estimate) string {
 	switch {
 	case e.Mean == nil:
 		return "not defined, " + e.Note

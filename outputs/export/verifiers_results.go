@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"trajgen/outputs/report"
+	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
 )
 
@@ -177,8 +177,8 @@ func (w *resultsWriter) endRow() {
 			if i == len(w.passAny) {
 				w.passAny, w.passAll = append(w.passAny, average{}), append(w.passAll, average{})
 			}
-			w.passAny[i].add(report.PassAtK(task.tried, task.solved, k))
-			w.passAll[i].add(report.PassHatK(task.tried, task.solved, k))
+			w.passAny[i].add(estimate.PassAtK(task.tried, task.solved, k))
+			w.passAll[i].add(estimate.PassHatK(task.tried, task.solved, k))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
 )
 
@@ -53,9 +54,9 @@ type PairedTasks struct {
 // The interval of the change is over the differences task by task: what the runs have in common, easy and hard tasks,
 // takes no part in it. Samples of a task are averaged first.
 type Change struct {
-	From   *float64 `json:"from"`
-	To     *float64 `json:"to"`
-	Change Estimate `json:"change"`
+	From   *float64          `json:"from"`
+	To     *float64          `json:"to"`
+	Change estimate.Estimate `json:"change"`
 }
 
 // OutcomeMove counts episodes that ended one way in the first run and another in the second.
@@ -115,13 +116,13 @@ const (
 // scored is what one run knows of one task.
 type scored struct {
 	row, errors int
-	values      [measures]cluster
+	values      [measures]estimate.Cluster
 }
 
 func (s *scored) score() TaskScore {
-	score := TaskScore{Samples: s.values[success].n, Successes: int(s.values[success].sum), Errors: s.errors}
-	if s.values[reward].n > 0 {
-		score.Reward = new(s.values[reward].mean())
+	score := TaskScore{Samples: s.values[success].N, Successes: int(s.values[success].Sum), Errors: s.errors}
+	if s.values[reward].N > 0 {
+		score.Reward = new(s.values[reward].Mean())
 	}
 	return score
 }
@@ -147,22 +148,22 @@ func (c *Comparison) add(s *side, ep *episode.Episode) {
 		return
 	}
 	if judged(ep) {
-		t.values[reward].add(*ep.Reward)
-		t.values[success].add(succeeded(ep))
+		t.values[reward].Add(*ep.Reward)
+		t.values[success].Add(succeeded(ep))
 		c.outside = c.outside || *ep.Reward < 0 || *ep.Reward > 1
 	}
-	t.values[turns].add(float64(len(ep.Turns)))
+	t.values[turns].Add(float64(len(ep.Turns)))
 	if ep.Usage.Reported {
-		t.values[tokens].add(float64(ep.Usage.Prompt + ep.Usage.Completion))
+		t.values[tokens].Add(float64(ep.Usage.Prompt + ep.Usage.Completion))
 	} else {
-		t.values[tokens].open++
+		t.values[tokens].Open++
 	}
 	if ep.CostUSD != nil {
-		t.values[cost].add(*ep.CostUSD)
+		t.values[cost].Add(*ep.CostUSD)
 	} else {
-		t.values[cost].open++
+		t.values[cost].Open++
 	}
-	t.values[elapsed].add(ep.Elapsed.Seconds())
+	t.values[elapsed].Add(ep.Elapsed.Seconds())
 }
 
 // Finish says what changed.
@@ -181,7 +182,7 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 		for m := range pairs {
 			pairs[m].add(a.values[m], b.values[m])
 		}
-		if a.values[success].n == 0 || b.values[success].n == 0 {
+		if a.values[success].N == 0 || b.values[success].N == 0 {
 			d.Tasks.Uncompared++
 			continue
 		}
@@ -189,13 +190,13 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 		d.place(name, a, b)
 	}
 	d.Tasks.OnlyTo = len(c.to.tasks) - d.Tasks.Compared - d.Tasks.Uncompared
-	ofRewards := methodPaired
+	ofRewards := estimate.MethodPaired
 	if c.outside {
-		ofRewards = methodT
+		ofRewards = estimate.MethodT
 	}
-	d.Success, d.Reward, d.Turns = pairs[success].change(methodPaired), pairs[reward].change(ofRewards), pairs[turns].change(methodT)
-	d.Tokens, d.CostUSD, d.Elapsed = pairs[tokens].change(methodT), pairs[cost].change(methodT), pairs[elapsed].change(methodT)
-	d.SignP = signTest(d.Better, d.Worse)
+	d.Success, d.Reward, d.Turns = pairs[success].change(estimate.MethodPaired), pairs[reward].change(ofRewards), pairs[turns].change(estimate.MethodT)
+	d.Tokens, d.CostUSD, d.Elapsed = pairs[tokens].change(estimate.MethodT), pairs[cost].change(estimate.MethodT), pairs[elapsed].change(estimate.MethodT)
+	d.SignP = estimate.SignTest(d.Better, d.Worse)
 	slices.SortFunc(d.Changed, func(a, b ChangedTask) int {
 		return cmp.Or(cmp.Compare(b.size(), a.size()), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Task, b.Task))
 	})
@@ -249,24 +250,24 @@ func (t ChangedTask) size() float64 {
 const estimand = "the mean difference over tasks like these, each once; fixed_suite is over these very tasks"
 
 // paired collects the plays of the same tasks in both runs.
-type paired struct{ from, to []cluster }
+type paired struct{ from, to []estimate.Cluster }
 
 // add adds a task of which both runs know all values: a mean of what happens to be known is a guess.
-func (p *paired) add(from, to cluster) {
-	if from.n > 0 && to.n > 0 && from.open+to.open == 0 {
+func (p *paired) add(from, to estimate.Cluster) {
+	if from.N > 0 && to.N > 0 && from.Open+to.Open == 0 {
 		p.from, p.to = append(p.from, from), append(p.to, to)
 	}
 }
 
-func (p *paired) change(m method) Change {
-	from, to := means(p.from), means(p.to)
+func (p *paired) change(m estimate.Method) Change {
+	from, to := estimate.Means(p.from), estimate.Means(p.to)
 	differences := make([]float64, len(from))
 	for i := range differences {
 		differences[i] = to[i] - from[i]
 	}
-	c := Change{From: estimateOf(from, methodT).Mean, To: estimateOf(to, methodT).Mean, Change: estimateOf(differences, m)}
-	if m.name == methodPaired.name { // the values are between 0 and 1
-		c.Change.FixedSuite = suiteDifference(p.from, p.to)
+	c := Change{From: estimate.Of(from, estimate.MethodT).Mean, To: estimate.Of(to, estimate.MethodT).Mean, Change: estimate.Of(differences, m)}
+	if m.Name == estimate.MethodPaired.Name { // the values are between 0 and 1
+		c.Change.FixedSuite = estimate.SuiteDifference(p.from, p.to)
 	}
 	return c
 }

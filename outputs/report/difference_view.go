@@ -27,7 +27,7 @@ func (d *Difference) facts() []fact {
 		facts = append(facts, fact{name: "left out", text: strings.Join(left, ", "), alert: true})
 	}
 	facts = append(facts,
-		fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", alert: d.Success.Change.proves() < 0},
+		fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", alert: d.Success.Change.Proves() < 0},
 		fact{name: "tasks that", text: fmt.Sprintf("got better %s, got worse %s, stayed %s%s",
 			Thousands(d.Better), Thousands(d.Worse), Thousands(d.Same), d.sign())},
 	)
@@ -60,26 +60,13 @@ func (d *Difference) verdict() string {
 	case e.Low == nil:
 		return "too few tasks to tell"
 	}
-	switch e.proves() {
+	switch e.Proves() {
 	case 1:
 		return "better: the interval of the success rate's change lies above zero"
 	case -1:
 		return "worse: the interval of the success rate's change lies below zero"
 	}
 	return "no difference is proved: the interval of the success rate's change holds zero"
-}
-
-// proves is 1 or -1 when the whole interval lies on one side of zero.
-func (e Estimate) proves() int {
-	switch {
-	case e.Low == nil:
-		return 0
-	case *e.Low > 0:
-		return 1
-	case *e.High < 0:
-		return -1
-	}
-	return 0
 }
 
 func (d *Difference) sign() string {
@@ -101,7 +88,7 @@ func (c Change) text(format func(float64) string) string {
 	if c.Change.Low != nil {
 		text += "  95 % interval " + intervalText(c.Change, format)
 	}
-	return text + fmt.Sprintf(" (%s tasks)", Thousands(c.Change.Tasks)) + c.Change.asideText(format)
+	return text + fmt.Sprintf(" (%s tasks)", Thousands(c.Change.Tasks)) + asideText(c.Change, format)
 }
 
 func (d *Difference) tables() []table {

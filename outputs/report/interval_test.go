@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"trajgen/outputs/estimate"
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
 )
@@ -85,20 +86,20 @@ func TestIntervalsArePossible(t *testing.T) {
 		from, to := byTask(one...), byTask(other...)
 		r, d := reportOf(report.Meta{}, from...), compare(from, to)
 		name := fmt.Sprint(one, other)
-		for _, e := range []report.Estimate{r.Reward, r.SuccessRate} {
+		for _, e := range []estimate.Estimate{r.Reward, r.SuccessRate} {
 			check(name, *e.Mean, *e.Low, *e.High, 0)
 			if e.FixedSuite != nil {
 				check(name+", these tasks", *e.Mean, e.FixedSuite.Low, e.FixedSuite.High, 0)
 			}
 		}
-		for _, rates := range [][]report.PassRate{r.PassAtK, r.PassHatK} {
+		for _, rates := range [][]estimate.PassRate{r.PassAtK, r.PassHatK} {
 			for _, rate := range rates {
 				if rate.Low != nil {
 					check(name+", pass", rate.Value, *rate.Low, *rate.High, 0)
 				}
 			}
 		}
-		for _, e := range []report.Estimate{d.Reward.Change, d.Success.Change} {
+		for _, e := range []estimate.Estimate{d.Reward.Change, d.Success.Change} {
 			check(name+", change", *e.Mean, *e.Low, *e.High, -1)
 			if e.FixedSuite != nil {
 				check(name+", change of these tasks", *e.Mean, e.FixedSuite.Low, e.FixedSuite.High, -1)

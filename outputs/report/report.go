@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
 )
 
@@ -74,10 +75,10 @@ type Span struct {
 
 // Verdicts are what the judged episodes came to.
 type Verdicts struct {
-	Reward      Estimate   `json:"reward"`
-	SuccessRate Estimate   `json:"success_rate"`
-	PassAtK     []PassRate `json:"pass_at_k"`
-	PassHatK    []PassRate `json:"pass_hat_k"`
+	Reward      estimate.Estimate   `json:"reward"`
+	SuccessRate estimate.Estimate   `json:"success_rate"`
+	PassAtK     []estimate.PassRate `json:"pass_at_k"`
+	PassHatK    []estimate.PassRate `json:"pass_hat_k"`
 }
 
 // Groups are episodes by what they have in common.
@@ -148,19 +149,19 @@ type Count struct {
 
 // Group is the episodes that have something in common.
 type Group struct {
-	Name     string   `json:"name"`
-	Episodes int      `json:"episodes"` // with any outcome
-	Reward   Estimate `json:"reward"`   // of the judged ones
+	Name     string            `json:"name"`
+	Episodes int               `json:"episodes"` // with any outcome
+	Reward   estimate.Estimate `json:"reward"`   // of the judged ones
 }
 
 // SweepGroup is the episodes that were played with the same settings of the model.
 type SweepGroup struct {
-	Name        string           `json:"name"` // what tells them from the others, such as "temperature=0.7"
-	Sampling    episode.Sampling `json:"sampling"`
-	Episodes    int              `json:"episodes"` // with any outcome
-	Outcomes    []OutcomeCount   `json:"outcomes"` // in their order, without zeros
-	SuccessRate Estimate         `json:"success_rate"`
-	Reward      Estimate         `json:"reward"`
+	Name        string            `json:"name"` // what tells them from the others, such as "temperature=0.7"
+	Sampling    episode.Sampling  `json:"sampling"`
+	Episodes    int               `json:"episodes"` // with any outcome
+	Outcomes    []OutcomeCount    `json:"outcomes"` // in their order, without zeros
+	SuccessRate estimate.Estimate `json:"success_rate"`
+	Reward      estimate.Estimate `json:"reward"`
 }
 
 // ToolStats is what became of the calls of a tool.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"trajgen/outputs/estimate"
 	"trajgen/outputs/internal/golden"
 	"trajgen/outputs/report"
 	"trajgen/outputs/sinktest"
@@ -70,7 +71,7 @@ func TestPassAtK(t *testing.T) {
 		episodes = append(episodes, outage)
 	}
 	got := reportOf(report.Meta{}, episodes...)
-	check := func(name string, got []report.PassRate, want ...report.PassRate) {
+	check := func(name string, got []estimate.PassRate, want ...estimate.PassRate) {
 		for i := range want {
 			if len(got) != len(want) || !near(got[i].Value, want[i].Value) || got[i].K != want[i].K || got[i].Tasks != want[i].Tasks || got[i].Of != want[i].Of {
 				t.Fatalf("%s = %s, want %s", name, show(got), show(want))
@@ -80,9 +81,9 @@ func TestPassAtK(t *testing.T) {
 			}
 		}
 	}
-	check("pass@k", got.PassAtK, report.PassRate{K: 1, Value: 0.2, Tasks: 2, Of: 2}, report.PassRate{K: 2, Value: 0.7, Tasks: 1, Of: 2}, report.PassRate{K: 4, Value: 1, Tasks: 1, Of: 2})
+	check("pass@k", got.PassAtK, estimate.PassRate{K: 1, Value: 0.2, Tasks: 2, Of: 2}, estimate.PassRate{K: 2, Value: 0.7, Tasks: 1, Of: 2}, estimate.PassRate{K: 4, Value: 1, Tasks: 1, Of: 2})
 	// pass^2 = C(2,2)/C(5,2) = 1/10.
-	check("pass^k", got.PassHatK, report.PassRate{K: 1, Value: 0.2, Tasks: 2, Of: 2}, report.PassRate{K: 2, Value: 0.1, Tasks: 1, Of: 2}, report.PassRate{K: 4, Value: 0, Tasks: 1, Of: 2})
+	check("pass^k", got.PassHatK, estimate.PassRate{K: 1, Value: 0.2, Tasks: 2, Of: 2}, estimate.PassRate{K: 2, Value: 0.1, Tasks: 1, Of: 2}, estimate.PassRate{K: 4, Value: 0, Tasks: 1, Of: 2})
 }
 
 // An answer that nothing checked has the outcome success for want of a better word. It is no evidence.

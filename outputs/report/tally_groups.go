@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
 )
 
@@ -30,7 +31,7 @@ type groups map[string]*groupTally
 
 type groupTally struct {
 	episodes int
-	reward   sample
+	reward   estimate.Sample
 }
 
 // add counts an episode once in each of its groups.
@@ -39,7 +40,7 @@ func (g *groups) add(ep *episode.Episode, names ...string) {
 		t := tallyOf(g, name)
 		t.episodes++
 		if judged(ep) {
-			t.reward.add(ep.Key.Task, *ep.Reward)
+			t.reward.Add(ep.Key.Task, *ep.Reward)
 		}
 	}
 }
@@ -47,7 +48,7 @@ func (g *groups) add(ep *episode.Episode, names ...string) {
 func (g groups) list() []Group {
 	list := make([]Group, 0, len(g))
 	for _, name := range slices.Sorted(maps.Keys(g)) {
-		list = append(list, Group{Name: name, Episodes: g[name].episodes, Reward: g[name].reward.estimate()})
+		list = append(list, Group{Name: name, Episodes: g[name].episodes, Reward: g[name].reward.Estimate()})
 	}
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
 )
 
@@ -18,17 +19,17 @@ type Skills struct {
 
 // SkillStats are the episodes by how far they came with a skill: it was offered, viewed, and a script of it run.
 type SkillStats struct {
-	Skill   string   `json:"skill"`
-	Offered int      `json:"offered"` // in the system message or by skills_list
-	Viewed  int      `json:"viewed"`
-	Script  int      `json:"script"`
-	Written int      `json:"written,omitempty"` // made or changed by the agent
-	Reward  Estimate `json:"reward"`            // of the episodes that viewed it
+	Skill   string            `json:"skill"`
+	Offered int               `json:"offered"` // in the system message or by skills_list
+	Viewed  int               `json:"viewed"`
+	Script  int               `json:"script"`
+	Written int               `json:"written,omitempty"` // made or changed by the agent
+	Reward  estimate.Estimate `json:"reward"`            // of the episodes that viewed it
 }
 
 type skillTally struct {
 	SkillStats
-	reward sample
+	reward estimate.Sample
 }
 
 type skillTallies struct {
@@ -76,7 +77,7 @@ func (s *skillTallies) add(ep *episode.Episode) {
 		case episode.SkillViewed:
 			t.Viewed++
 			if judged(ep) {
-				t.reward.add(ep.Key.Task, *ep.Reward)
+				t.reward.Add(ep.Key.Task, *ep.Reward)
 			}
 		}
 	}
@@ -89,7 +90,7 @@ func (s *skillTallies) list() (list Skills) {
 	for _, name := range slices.Sorted(maps.Keys(s.skills)) {
 		t := s.skills[name]
 		stats := t.SkillStats
-		stats.Skill, stats.Reward = name, t.reward.estimate()
+		stats.Skill, stats.Reward = name, t.reward.Estimate()
 		list.Skills = append(list.Skills, stats)
 	}
 	return list

@@ -43,7 +43,7 @@ func (s sweeps) list() []SweepGroup {
 		list = append(list, SweepGroup{
 			Name: name, Sampling: t.sampling, Episodes: t.episodes,
 			Outcomes: slices.DeleteFunc(outcomeCounts(t.outcomes), func(o OutcomeCount) bool { return o.Count == 0 }),
-			Reward:   t.verdicts.reward.estimate(), SuccessRate: t.verdicts.success.estimate(),
+			Reward:   t.verdicts.reward.Estimate(), SuccessRate: t.verdicts.success.Estimate(),
 		})
 	}
 	slices.SortFunc(list, func(a, b SweepGroup) int {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
 )
 
@@ -72,40 +73,40 @@ func (t *taskTallies) add(ep *episode.Episode) {
 }
 
 // verdicts are what judged episodes came to.
-type verdicts struct{ reward, success sample }
+type verdicts struct{ reward, success estimate.Sample }
 
 // add adds an episode's reward, and 1 for a success or 0. One that was to be judged and was not is unresolved.
 func (v *verdicts) add(ep *episode.Episode) {
 	task := ep.Key.Task
 	switch {
 	case judged(ep):
-		v.reward.add(task, *ep.Reward)
-		v.success.add(task, succeeded(ep))
+		v.reward.Add(task, *ep.Reward)
+		v.success.Add(task, succeeded(ep))
 	case len(ep.Task.Verify) > 0:
-		v.reward.unresolved(task)
-		v.success.unresolved(task)
+		v.reward.Unresolved(task)
+		v.success.Unresolved(task)
 	}
 }
 
 func (v *verdicts) list() Verdicts {
-	return Verdicts{v.reward.estimate(), v.success.estimate(), v.success.passRates(PassAtK), v.success.passRates(PassHatK)}
+	return Verdicts{v.reward.Estimate(), v.success.Estimate(), v.success.PassRates(estimate.PassAtK), v.success.PassRates(estimate.PassHatK)}
 }
 
 func (t *taskTallies) summary() TaskSummary {
 	s := TaskSummary{Table: []TaskRow{}}
 	var kinds counter[string]
 	for _, name := range slices.Sorted(maps.Keys(t.tasks)) {
-		tally, rewards, successes := t.tasks[name], t.reward.of(name), t.success.of(name)
+		tally, rewards, successes := t.tasks[name], t.reward.Of(name), t.success.Of(name)
 		if tally.proven {
 			s.Proofs = cmp.Or(s.Proofs, &Proofs{})
 			s.Proofs.add(name, tally.unsound)
 		}
-		row := TaskRow{Task: name, Row: tally.row, Samples: successes.n, Successes: int(successes.sum), Errors: tally.errors, Kind: unknown}
-		if row.Samples == 0 && rewards.open == 0 { // it is not judged
+		row := TaskRow{Task: name, Row: tally.row, Samples: successes.N, Successes: int(successes.Sum), Errors: tally.errors, Kind: unknown}
+		if row.Samples == 0 && rewards.Open == 0 { // it is not judged
 			continue
 		}
 		if row.Samples > 0 {
-			row.Reward, row.Kind = new(rewards.mean()), stability(successes)
+			row.Reward, row.Kind = new(rewards.Mean()), stability(successes)
 			s.Judged++
 			kinds.add(row.Kind)
 			switch row.Successes {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
 )
 
@@ -106,7 +107,7 @@ func (r *Report) turnsFact() fact {
 	return fact{name: "turns", text: fmt.Sprintf("mean %.1f, p50 %d, p95 %d, max %d", *t.Mean, *t.P50, *t.P95, *t.Max)}
 }
 
-func passFact(name string, rates []PassRate) fact {
+func passFact(name string, rates []estimate.PassRate) fact {
 	var parts []string
 	for _, p := range rates {
 		text := fmt.Sprintf("%d %s", p.K, percent(p.Value))
@@ -273,7 +274,7 @@ func (r *Report) faultTable() table {
 	return t
 }
 
-func estimateText(e Estimate, format func(float64) string) string {
+func estimateText(e estimate.Estimate, format func(float64) string) string {
 	text := number(e.Mean, format)
 	if e.Low != nil {
 		text += "  95 % interval " + intervalText(e, format)
@@ -281,11 +282,11 @@ func estimateText(e Estimate, format func(float64) string) string {
 	if e.N > 0 {
 		text += fmt.Sprintf(" (n %s, %s tasks)", Thousands(e.N), Thousands(e.Tasks))
 	}
-	return text + e.asideText(format)
+	return text + asideText(e, format)
 }
 
 // asideText is what else there is to say of an estimate.
-func (e Estimate) asideText(format func(float64) string) (text string) {
+func asideText(e estimate.Estimate, format func(float64) string) (text string) {
 	if i := e.FixedSuite; i != nil {
 		text += fmt.Sprintf("; of these very tasks [%s, %s]", format(i.Low), format(i.High))
 	}
@@ -298,7 +299,7 @@ func (e Estimate) asideText(format func(float64) string) (text string) {
 	return text
 }
 
-func intervalText(e Estimate, format func(float64) string) string {
+func intervalText(e estimate.Estimate, format func(float64) string) string {
 	if e.Low == nil {
 		return "-"
 	}

@@ -1,14 +1,15 @@
-package report
+package estimate
 
 import (
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Estimate is a mean with its 95 % interval. Plays of one task resemble each other, so the tasks are what is counted: each
-// has the same weight, however many plays it has.
+// has the same weight, however many Plays it has.
 type Estimate struct {
 	N     int      `json:"n"`
 	Tasks int      `json:"tasks"`
@@ -17,61 +18,85 @@ type Estimate struct {
 	Low    *float64 `json:"low"`
 	High   *float64 `json:"high"`
 	Method string   `json:"method,omitempty"` // of Low and High
-	// FixedSuite is where the mean over these very tasks lies, were they played again: of values between 0 and 1, with two plays to a task.
+	// FixedSuite is where the mean over these very tasks lies, were they played again: of values between 0 and 1, with two Plays to a task.
 	FixedSuite *Interval `json:"fixed_suite,omitempty"`
-	// Unresolved plays were to be judged and were not; Bounds are the mean if all of them had been 0, and if all had been 1.
+	// Unresolved Plays were to be judged and were not; Bounds are the mean if all of them had been 0, and if all had been 1.
 	Unresolved int       `json:"unresolved,omitempty"`
 	Bounds     *Interval `json:"bounds,omitempty"`
 	Note       string    `json:"note,omitempty"` // why there is no interval, or what it does not say
 }
 
-// sample collects values by task.
-type sample struct {
-	tasks   map[string]*cluster
+// Proves is 1 or -1 when the whole interval lies on one side of zero.
+func (e Estimate) Proves() int {
+	switch {
+	case e.Low == nil:
+		return 0
+	case *e.Low > 0:
+		return 1
+	case *e.High < 0:
+		return -1
+	}
+	return 0
+}
+
+// Sample collects values by task.
+type Sample struct {
+	tasks   map[string]*Cluster
 	outside bool // some value is not between 0 and 1
 }
 
-func (s *sample) add(task string, value float64) {
+func (s *Sample) Add(task string, value float64) {
 	s.outside = s.outside || value < 0 || value > 1
-	tallyOf(&s.tasks, task).add(value)
+	s.task(task).Add(value)
 }
 
-// unresolved counts a play that was to have a value.
-func (s *sample) unresolved(task string) { tallyOf(&s.tasks, task).open++ }
+// task is the cluster of a task. The name is kept as a copy, as it may be a piece of a large text.
+func (s *Sample) task(name string) *Cluster {
+	if s.tasks == nil {
+		s.tasks = map[string]*Cluster{}
+	}
+	if s.tasks[name] == nil {
+		s.tasks[strings.Clone(name)] = &Cluster{}
+	}
+	return s.tasks[name]
+}
 
-// of is what is known of a task.
-func (s *sample) of(task string) cluster {
+// Unresolved counts a play that was to have a value.
+func (s *Sample) Unresolved(task string) { s.task(task).Open++ }
+
+// Of is what is known of a task.
+func (s *Sample) Of(task string) Cluster {
 	if c := s.tasks[task]; c != nil {
 		return *c
 	}
-	return cluster{}
+	return Cluster{}
 }
 
 // played are the tasks with values, always in one order, so that the last bit of a sum is always the same.
-func (s *sample) played() (tasks []cluster) {
+func (s *Sample) played() (tasks []Cluster) {
 	for _, name := range slices.Sorted(maps.Keys(s.tasks)) {
-		if c := s.tasks[name]; c.n > 0 {
+		if c := s.tasks[name]; c.N > 0 {
 			tasks = append(tasks, *c)
 		}
 	}
 	return tasks
 }
 
-// estimate is the mean and its intervals.
-func (s *sample) estimate() Estimate {
+// Estimate is the mean and its intervals.
+func (s *Sample) Estimate() Estimate {
 	tasks := s.played()
-	m := methodUnit
+	m := MethodUnit
 	if s.outside {
-		m = methodT
+		m = MethodT
 	}
-	e := estimateOf(means(tasks), m)
-	e.N = plays(tasks)
+	e := Of(Means(tasks), m)
+	e.N = Plays(tasks)
 	for _, c := range s.tasks {
-		e.Unresolved += c.open
+		e.Unresolved += c.Open
 	}
 	switch {
 	case !s.outside:
-		e.FixedSuite = suiteInterval(tasks)
+		e.FixedSuite = Suite(tasks)
 		if e.Unresolved > 0 {
 			e.Bounds = s.bounds()
 		}
@@ -81,40 +106,40 @@ func (s *sample) estimate() Estimate {
 	return e
 }
 
-func means(tasks []cluster) []float64 {
+func Means(tasks []Cluster) []float64 {
 	values := make([]float64, len(tasks))
 	for i, c := range tasks {
-		values[i] = c.mean()
+		values[i] = c.Mean()
 	}
 	return values
 }
 
 // bounds are the mean with all that is unresolved as 0, and as 1.
-func (s *sample) bounds() *Interval {
+func (s *Sample) bounds() *Interval {
 	var b Interval
 	for _, name := range slices.Sorted(maps.Keys(s.tasks)) {
 		c := s.tasks[name]
-		plays := float64(c.n+c.open) * float64(len(s.tasks))
-		b.Low, b.High = b.Low+c.sum/plays, b.High+(c.sum+float64(c.open))/plays
+		Plays := float64(c.N+c.Open) * float64(len(s.tasks))
+		b.Low, b.High = b.Low+c.Sum/Plays, b.High+(c.Sum+float64(c.Open))/Plays
 	}
 	return &b
 }
 
-// method is a way to an interval of the mean of independent values, two at least.
-type method struct {
-	name     string
+// Method is a way to an interval of the mean of independent values, two at least.
+type Method struct {
+	Name     string
 	interval func(values []float64) Interval
 	wide     float64 // an interval that is wider says little
 }
 
 var (
-	methodUnit   = method{"clopper-pearson", unitInterval, 0.5} // of values between 0 and 1
-	methodPaired = method{"t-pseudo-tasks", pairedInterval, 1}  // of differences between values between 0 and 1
-	methodT      = method{"t", studentInterval, math.Inf(1)}    // of others
+	MethodUnit   = Method{"clopper-pearson", Unit, 0.5} // of values between 0 and 1
+	MethodPaired = Method{"t-pseudo-tasks", Paired, 1}  // of differences between values between 0 and 1
+	MethodT      = Method{"t", Student, math.Inf(1)}    // of others
 )
 
-// estimateOf is of one value for each task.
-func estimateOf(values []float64, m method) Estimate {
+// Of is of one value for each task.
+func Of(values []float64, m Method) Estimate {
 	e := Estimate{N: len(values), Tasks: len(values)}
 	if len(values) == 0 {
 		e.Note = "nothing was judged"
@@ -130,7 +155,7 @@ func estimateOf(values []float64, m method) Estimate {
 	if i.High-i.Low > m.wide {
 		e.Note = fmt.Sprintf("%d tasks: the interval spans most of the range", len(values))
 	}
-	e.Method, e.Low, e.High = m.name, new(min(i.Low, *e.Mean)), new(max(i.High, *e.Mean)) // but for rounding, it holds the mean
+	e.Method, e.Low, e.High = m.Name, new(min(i.Low, *e.Mean)), new(max(i.High, *e.Mean)) // but for rounding, it holds the mean
 	return e
 }
 
@@ -145,21 +170,21 @@ type PassRate struct {
 	Of    int      `json:"of"`    // with any sample
 }
 
-// passRates gives the rates for 1, 2, 4, ... samples, as far as any task has so many. The values of s are 0 or 1.
-func (s *sample) passRates(rate func(n, c, k int) float64) []PassRate {
+// PassRates gives the rates for 1, 2, 4, ... samples, as far as any task has so many. The values of s are 0 or 1.
+func (s *Sample) PassRates(rate func(n, c, k int) float64) []PassRate {
 	rates := []PassRate{}
 	tasks := s.played()
 	for k := 1; ; k *= 2 {
 		var values []float64
 		for _, c := range tasks {
-			if c.n >= k {
-				values = append(values, rate(c.n, int(c.sum), k))
+			if c.N >= k {
+				values = append(values, rate(c.N, int(c.Sum), k))
 			}
 		}
 		if len(values) == 0 {
 			return rates
 		}
-		e := estimateOf(values, methodUnit)
+		e := Of(values, MethodUnit)
 		rates = append(rates, PassRate{K: k, Value: *e.Mean, Low: e.Low, High: e.High, Tasks: len(values), Of: len(tasks)})
 	}
 }
