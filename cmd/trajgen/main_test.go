@@ -105,7 +105,7 @@ var prints = []string{"command", "compress", "corpus", "datasets", "diff", "dist
 // trajgen runs a command: in this process when it only parses and prints, and otherwise as a program in a folder of the test's own.
 func trajgen(t *testing.T, args ...string) result {
 	t.Helper()
-	lists := args[0] == "tools" && len(args) > 1 && args[1] != "call" && !slices.Contains(args, "--plugin")
+	lists := args[0] == "tools" && len(args) > 1 && args[1] != "call" && args[1] != "bench" && !slices.Contains(args, "--plugin")
 	if lists || slices.Contains(prints, args[0]) {
 		return here(t, args...)
 	}
