@@ -48,15 +48,15 @@ func generated(toolset *registry.Toolset) (cases []Case, err error) {
 		add("as usual", usual, Want{answers: true})
 		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 			of := schema.Properties[name]
-			for what, value := range of.unusual(name) {
-				add(name+" "+what, with(usual, name, value), Want{answers: true})
+			unusual := of.unusual(name)
+			for _, what := range slices.Sorted(maps.Keys(unusual)) {
+				add(name+" "+what, with(usual, name, unusual[what]), Want{answers: true})
 			}
 			if of.Type == "string" || of.Type == "integer" || of.Type == "number" || of.Type == "boolean" {
 				add(name+" of a wrong type", with(usual, name, map[string]any{"not": []any{of.Type}}), Want{Status: episode.CallInvalidArguments})
 			}
 		}
 	}
-	slices.SortFunc(cases, func(a, b Case) int { return strings.Compare(a.ID, b.ID) })
 	return cases, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"trajgen/outputs/estimate"
@@ -19,7 +18,7 @@ import (
 	"trajgen/outputs/log/disk"
 )
 
-// ledgerName is the file of a ledger: a line per tool, backend, number of workers and night.
+// ledgerName is the file of a ledger: a line per tool, backend, number of workers, source of calls and night.
 const ledgerName = "tools.jsonl"
 
 // reference is how many calls tell how a tool usually is.
@@ -33,6 +32,7 @@ type Entry struct {
 	Backend string  `json:"backend"`
 	Workers int     `json:"workers"`
 	Source  string  `json:"source"` // bench
+	Of      string  `json:"of"`     // which calls
 	Calls   int     `json:"calls"`  // first plays: those of one call depend on each other
 	Errors  int     `json:"errors"`
 	Classes counts  `json:"classes"`
@@ -86,7 +86,7 @@ func (r *Report) remember(ctx context.Context, dir string) (err error) {
 	}
 	var lines bytes.Buffer
 	for i := range r.Tools {
-		entry, worse := follow(past, entryOf(r.Night, &r.Tools[i]), r.Tools[i].micros)
+		entry, worse := follow(past, entryOf(r, &r.Tools[i]), r.Tools[i].micros)
 		lines.WriteString(text(entry) + "\n")
 		r.Alarms = append(r.Alarms, worse...)
 	}
@@ -134,8 +134,8 @@ func readLedger(file io.Reader) (entries []Entry, whole int64, err error) {
 	}
 }
 
-func entryOf(night string, t *Tool) Entry {
-	e := Entry{Night: night, Tool: t.Name, Toolset: t.Toolset, Backend: t.Backend, Workers: t.Workers, Source: "bench",
+func entryOf(r *Report, t *Tool) Entry {
+	e := Entry{Night: r.Night, Of: r.Calls, Tool: t.Name, Toolset: t.Toolset, Backend: t.Backend, Workers: t.Workers, Source: "bench",
 		Calls: t.Calls, Errors: t.Failing, Classes: t.Classes, Bytes: t.Bytes, Pairs: t.Pairs, Differ: t.Differing, digests: t.digests,
 		P50US: t.ElapsedUS.P50.Value, P95US: t.ElapsedUS.P95.Value, P99US: t.ElapsedUS.P99.Value}
 	for _, micros := range t.micros {
@@ -145,10 +145,13 @@ func entryOf(night string, t *Tool) Entry {
 }
 
 // follow goes on with the evidence of a tool, by a night more.
-func follow(past []Entry, now Entry, micros []float64) (Entry, []Alarm) {
-	past = slices.DeleteFunc(slices.Clone(past), func(e Entry) bool {
-		return e.Tool != now.Tool || e.Backend != now.Backend || e.Workers != now.Workers
-	})
+func follow(all []Entry, now Entry, micros []float64) (Entry, []Alarm) {
+	var past []Entry
+	for _, e := range all {
+		if e.Of == now.Of && e.Tool == now.Tool && e.Backend == now.Backend && e.Workers == now.Workers {
+			past = append(past, e)
+		}
+	}
 	var alarms []Alarm
 	alarm := func(what, format string, args ...any) {
 		alarms = append(alarms, Alarm{now.Tool, now.Backend, now.Workers, what, now.Tool + " " + fmt.Sprintf(format, args...)})

@@ -16,8 +16,8 @@ import (
 
 // drawn is a recorded call that a hash has chosen.
 type drawn struct {
-	hash, episode string
-	call          int // in Calls
+	episode string
+	call    int // in Calls
 }
 
 // fromRun takes so many recorded calls of each tool, with equal chance, each behind the earlier calls of its episode. A call is
@@ -32,7 +32,7 @@ func fromRun(ctx context.Context, dir string, toolset *registry.Toolset, most in
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	byTool := map[string][]drawn{}
+	byTool := map[string]map[string]drawn{} // by their hashes
 	for ep, err := range reader.Episodes(ctx) {
 		if err != nil {
 			return nil, err
@@ -45,13 +45,20 @@ func fromRun(ctx context.Context, dir string, toolset *registry.Toolset, most in
 			if call.Parent != "" || call.Via != "" || !toolset.Has(call.Name) {
 				continue
 			}
-			hash := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", ep.ID, call.Turn, call.Index))
-			byTool[call.Name] = least(append(byTool[call.Name], drawn{string(hash[:]), ep.ID, i}), most)
+			if byTool[call.Name] == nil {
+				byTool[call.Name] = map[string]drawn{}
+			}
+			hash, chosen := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", ep.ID, call.Turn, call.Index)), byTool[call.Name]
+			chosen[string(hash[:])] = drawn{ep.ID, i}
+			if len(chosen) > most { // those with the least hashes stay
+				delete(chosen, slices.Max(slices.Collect(maps.Keys(chosen))))
+			}
 		}
 	}
 	wanted := map[string]*episode.Task{}
 	for _, tool := range slices.Sorted(maps.Keys(byTool)) {
-		for _, chosen := range byTool[tool] {
+		for _, hash := range slices.Sorted(maps.Keys(byTool[tool])) {
+			chosen := byTool[tool][hash]
 			ep, err := reader.Episode(chosen.episode)
 			if err != nil {
 				return nil, err
@@ -61,12 +68,6 @@ func fromRun(ctx context.Context, dir string, toolset *registry.Toolset, most in
 		}
 	}
 	return cases, furnish(ctx, file.Dataset, cases, wanted)
-}
-
-// least keeps those with the least hashes.
-func least(all []drawn, most int) []drawn {
-	slices.SortFunc(all, func(a, b drawn) int { return slices.Compare([]byte(a.hash), []byte(b.hash)) })
-	return all[:min(len(all), most)]
 }
 
 func recorded(ep *episode.Episode, n int, toolset *registry.Toolset) Case {

@@ -16,6 +16,7 @@ import (
 // Report is what a bench found.
 type Report struct {
 	Night    string   `json:"night"`
+	Calls    string   `json:"calls"` // which ones: a script, a run, or generated
 	Tools    []Tool   `json:"tools"`
 	Failed   []Failed `json:"failed"`   // what did not come out as expected
 	Backends []Unlike `json:"backends"` // calls whose results differ from those with the first backend

@@ -2,9 +2,11 @@
 package toolbench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -60,7 +62,7 @@ func (b *Bench) Run(ctx context.Context) (*Report, error) {
 	if b.Repeat < 1 || b.Calls < 1 || len(b.Workers) == 0 || slices.Min(b.Workers) < 1 {
 		return nil, run.AsMistake(errors.New("--repeat, --calls and --workers want numbers from 1"))
 	}
-	report := &Report{Night: b.Night, Failed: []Failed{}, Backends: []Unlike{}, Alarms: []Alarm{}}
+	report := &Report{Night: b.Night, Calls: cmp.Or(b.Script, b.From, "generated"), Failed: []Failed{}, Backends: []Unlike{}, Alarms: []Alarm{}}
 	backends := b.Backends
 	if len(backends) == 0 {
 		backends = []string{""}
@@ -167,10 +169,9 @@ func (b *Bench) play(ctx context.Context, box *desk.Toolbox, c *Case, id string)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	var files []sandbox.FileWrite
-	for path, text := range c.Files {
-		files = append(files, sandbox.FileWrite{Path: path, Data: []byte(text)})
+	for _, path := range slices.Sorted(maps.Keys(c.Files)) {
+		files = append(files, sandbox.FileWrite{Path: path, Data: []byte(c.Files[path])})
 	}
-	slices.SortFunc(files, func(a, b sandbox.FileWrite) int { return strings.Compare(a.Path, b.Path) })
 	if err := d.Sandbox.Files().Write(ctx, files...); err != nil {
 		return play, fmt.Errorf("write the files of the test: %w", err)
 	}
