@@ -16,3 +16,6 @@ func FirstDifference(a, b any) *Difference { return difference("", a, b) }
 
 // FromScript is fromScript.
 var FromScript = fromScript
+
+// Repeatable is repeatable.
+var Repeatable = repeatable

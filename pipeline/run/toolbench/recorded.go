@@ -37,14 +37,8 @@ func fromRun(ctx context.Context, dir string, toolset *registry.Toolset, most in
 		if err != nil {
 			return nil, err
 		}
-		for i := range ep.Calls {
+		for _, i := range repeatable(ep.Calls, toolset.Has) {
 			call := &ep.Calls[i]
-			if call.Planted != nil {
-				break
-			}
-			if call.Parent != "" || call.Via != "" || !toolset.Has(call.Name) {
-				continue
-			}
 			if byTool[call.Name] == nil {
 				byTool[call.Name] = map[string]drawn{}
 			}
@@ -68,6 +62,21 @@ func fromRun(ctx context.Context, dir string, toolset *registry.Toolset, most in
 		}
 	}
 	return cases, furnish(ctx, file.Dataset, cases, wanted)
+}
+
+// repeatable are the calls of an episode that can be made again: those that the model made itself, of tools that there are, before any
+// planted fault.
+func repeatable(calls []episode.ToolCall, has func(tool string) bool) (which []int) {
+	for i := range calls {
+		call := &calls[i]
+		if call.Planted != nil {
+			break
+		}
+		if call.Parent == "" && call.Via == "" && has(call.Name) {
+			which = append(which, i)
+		}
+	}
+	return which
 }
 
 func recorded(ep *episode.Episode, n int, toolset *registry.Toolset) Case {

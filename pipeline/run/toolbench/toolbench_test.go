@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run/toolbench"
 )
 
@@ -55,5 +57,18 @@ func TestScriptRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v; want %q in it", err, want)
 		}
+	}
+}
+
+// TestPlantedCalls holds that neither a planted fault, nor what came behind it, is taken for what a tool does.
+func TestPlantedCalls(t *testing.T) {
+	t.Parallel()
+	calls := []episode.ToolCall{
+		{Name: "read_file"}, {Name: "gone"}, {Name: "read_file", Parent: "call_1"}, {Name: "read_file", Via: "tool_call"},
+		{Name: "terminal"}, {Name: "read_file", Planted: &episode.Planted{}}, {Name: "terminal"},
+	}
+	got := toolbench.Repeatable(calls, func(tool string) bool { return tool != "gone" })
+	if want := []int{0, 4}; !slices.Equal(got, want) {
+		t.Errorf("calls %v, want %v", got, want)
 	}
 }
