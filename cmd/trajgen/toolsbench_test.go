@@ -86,7 +86,7 @@ func TestBenchOfRun(t *testing.T) {
 func TestGeneratedCalls(t *testing.T) {
 	t.Parallel()
 	for _, tool := range benched(t, exitDone, "--generate", "--toolsets", "file,todo", "--workers", "4").Tools {
-		if tool.Calls < 3 || tool.Errors > 0 || tool.Between[1] <= 0 {
+		if tool.Calls < 3 || tool.Errors > 0 || tool.Between.High <= 0 {
 			t.Errorf("%+v", tool)
 		}
 	}

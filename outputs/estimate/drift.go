@@ -1,4 +1,3 @@
-// Package estimate has estimators, their intervals and tests as functions of numbers alone.
 package estimate
 
 import (

@@ -45,15 +45,3 @@ func Ranks(n int, q float64) (low, high int) {
 	high = 1 + sort.Search(n, func(u int) bool { return atLeast(u+1) <= 0.025 })
 	return low, high
 }
-
-// Bounds are the exact 95 % interval of a chance of which k of n independent tries came out (Clopper and Pearson 1934).
-func Bounds(k, n int) (low, high float64) {
-	low, high = 0, 1
-	if k > 0 {
-		low = mathext.InvRegIncBeta(float64(k), float64(n-k)+1, 0.025)
-	}
-	if k < n {
-		high = mathext.InvRegIncBeta(float64(k)+1, float64(n-k), 0.975)
-	}
-	return low, high
-}

@@ -37,9 +37,9 @@ type Tool struct {
 	Errors  int    `json:"errors"`  // plays that did not end as expected
 	Classes counts `json:"classes"` // of errors
 
-	Failing int        `json:"failing"`    // calls of which a play ended in an error
-	Rate    float64    `json:"error_rate"` // of calls: plays of a call depend on each other
-	Between [2]float64 `json:"error_rate_95"`
+	Failing int               `json:"failing"`    // calls of which a play ended in an error
+	Rate    float64           `json:"error_rate"` // of calls: plays of a call depend on each other
+	Between estimate.Interval `json:"error_rate_95"`
 
 	ElapsedUS latency `json:"elapsed_us"` // of the first play of each call, as the others depend on it
 	SandboxUS latency `json:"sandbox_us"`
@@ -152,7 +152,7 @@ func (r *Report) tally(repeat int) {
 		tool := tools[key]
 		tool.Failing = len(tool.failed)
 		tool.Rate = float64(tool.Failing) / float64(tool.Calls)
-		tool.Between[0], tool.Between[1] = estimate.Bounds(tool.Failing, tool.Calls)
+		tool.Between = estimate.ClopperPearson(float64(tool.Failing), float64(tool.Calls))
 		tool.ElapsedUS, tool.SandboxUS = latencyOf(tool.micros), latencyOf(sandboxed[key])
 		tool.Result = digest(fmt.Sprint(slices.Sorted(maps.Keys(shapes[key]))))
 		r.Tools = append(r.Tools, *tool)

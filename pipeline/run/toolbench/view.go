@@ -51,9 +51,9 @@ func (r *Report) Bad() bool { return len(r.Failed) > 0 || len(r.Alarms) > 0 }
 
 func (t *Tool) rate() string {
 	if t.Failing == 0 {
-		return fmt.Sprintf("<%.2g %%", 100*t.Between[1])
+		return fmt.Sprintf("<%.2g %%", 100*t.Between.High)
 	}
-	return fmt.Sprintf("%.2g %% (%.2g-%.2g)", 100*t.Rate, 100*t.Between[0], 100*t.Between[1])
+	return fmt.Sprintf("%.2g %% (%.2g-%.2g)", 100*t.Rate, 100*t.Between.Low, 100*t.Between.High)
 }
 
 func (t *Tool) differing() string {

@@ -50,13 +50,13 @@ func TestQuantileCoverage(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
-	_, high := estimate.Bounds(0, 100)
-	if want := 1 - math.Pow(0.025, 0.01); math.Abs(high-want) > 1e-9 {
-		t.Errorf("0 of 100: at most %v, want %v", high, want)
+func TestClopperPearson(t *testing.T) {
+	got := estimate.ClopperPearson(0, 100)
+	if want := 1 - math.Pow(0.025, 0.01); math.Abs(got.High-want) > 1e-9 {
+		t.Errorf("0 of 100: at most %v, want %v", got.High, want)
 	}
-	if low, high := estimate.Bounds(100, 100); math.Abs(low-0.9638) > 1e-4 || high != 1 {
-		t.Errorf("100 of 100: %v to %v, want 0.9638 to 1", low, high)
+	if got := estimate.ClopperPearson(100, 100); math.Abs(got.Low-0.9638) > 1e-4 || got.High != 1 {
+		t.Errorf("100 of 100: %v to %v, want 0.9638 to 1", got.Low, got.High)
 	}
 }
 
