@@ -61,7 +61,7 @@ func TestClopperPearson(t *testing.T) {
 }
 
 // TestDriftTimes simulates when alarms come, with p0 of 1 %: how many nights pass until a false one, and until one for a rate that
-// has grown.
+// has grown. What is wanted comes from 1,000 to 20,000 repetitions.
 func TestDriftTimes(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -71,8 +71,8 @@ func TestDriftTimes(t *testing.T) {
 		mean        float64 // of the nights; 0 to look at the median
 		median      float64
 	}{
-		{50, 0.01, 200, 2382, 0}, {200, 0.01, 100, 5101, 0}, {1000, 0.01, 60, 10656, 0},
-		{50, 0.02, 400, 0, 36}, {200, 0.02, 400, 0, 11}, {1000, 0.02, 400, 0, 3},
+		{50, 0.01, 200, 2283, 0}, {200, 0.01, 100, 5222, 0}, {1000, 0.01, 60, 14093, 0},
+		{50, 0.02, 400, 0, 32}, {200, 0.02, 400, 0, 11}, {1000, 0.02, 400, 0, 3},
 		{50, 0.03, 400, 0, 10}, {200, 0.03, 400, 0, 3}, {1000, 0.03, 400, 0, 1},
 		{50, 0.1, 400, 0, 1}, {200, 0.1, 400, 0, 1},
 	}
@@ -94,7 +94,8 @@ func TestDriftTimes(t *testing.T) {
 		}
 		slices.Sort(nights)
 		mean, median := sum/float64(len(nights)), nights[len(nights)/2]
-		if tt.mean > 0 && math.Abs(mean-tt.mean) > 0.4*tt.mean {
+		t.Logf("%d calls a night at %v: mean %.0f, median %.0f nights", tt.calls, tt.rate, mean, median)
+		if tt.mean > 0 && math.Abs(mean-tt.mean) > 0.25*tt.mean {
 			t.Errorf("%d calls a night: a false alarm each %.0f nights, want %.0f", tt.calls, mean, tt.mean)
 		}
 		if tt.mean == 0 && math.Abs(median-tt.median) > max(1, 0.2*tt.median) {
