@@ -173,7 +173,7 @@ func (p *prepared) unwrap() {
 	if tool == nil || name != toolCall {
 		return
 	}
-	args := p.parse(tool)
+	args := p.parse(tool, p.call.RawArguments)
 	for _, path := range args.coerced { // marked, as they are not the inner tool's
 		p.call.Coerced = append(p.call.Coerced, toolCall+":"+path)
 	}

@@ -33,6 +33,8 @@ type prepared struct {
 	env     Env
 	meter   meter
 	twin    TwinAnswer // nil where the tool answers itself
+	place   episode.Place
+	fault   *Fault // nil without one
 
 	done  bool        // guarded by trace.mu; from then on call is, too
 	inner []*prepared // guarded by trace.mu
@@ -75,12 +77,19 @@ func (s *Session) prepare(req Request) *prepared {
 	case req.Cut:
 		p.refused = tool.invalid([]problem{{Field: "arguments", Expected: "a JSON object", Got: "text that ends too early: " + shorten(req.Arguments, 80)}})
 	default:
-		p.tool, p.args = tool, p.parse(tool, tool.implied(asked)...)
-		p.call.Arguments, p.call.Repaired = p.args.shown, p.args.repaired || p.call.Repaired
-		p.call.Coerced = append(p.call.Coerced, p.args.coerced...)
+		p.tool = tool
+		p.read(tool, p.call.RawArguments, tool.implied(asked)...)
+		faulted{p}.plant(tool)
 		p.begin()
 	}
 	return p
+}
+
+// read takes the arguments for the call.
+func (p *prepared) read(tool *Tool, text string, implied ...member) {
+	p.args = p.parse(tool, text, implied...)
+	p.call.Arguments, p.call.Repaired = p.args.shown, p.args.repaired || p.call.Repaired
+	p.call.Coerced = append(p.call.Coerced, p.args.coerced...)
 }
 
 // implied are the arguments that a call says by the name of an earlier tool.
@@ -99,10 +108,10 @@ func (t *Tool) implied(asked string) (says []member) {
 }
 
 // parse reads the arguments, or refuses the call. The model need not write those that are implied.
-func (p *prepared) parse(tool *Tool, implied ...member) (args arguments) {
+func (p *prepared) parse(tool *Tool, text string, implied ...member) (args arguments) {
 	err := attempt(func() error { // a library may panic on hostile arguments
 		var problems []problem
-		if args, problems = tool.plan().parse(p.call.RawArguments, implied...); problems != nil {
+		if args, problems = tool.plan().parse(text, implied...); problems != nil {
 			p.refused = tool.invalid(problems)
 		}
 		return nil
@@ -140,15 +149,12 @@ func (p *prepared) run(ctx context.Context) {
 		err = Failf("skipped", "skipped: %v", context.Cause(ctx))
 	default:
 		if err = p.before(ctx); err == nil {
-			if p.twin != nil {
-				text, err = twinned{p}.answer(ctx)
-			} else {
-				text, err = p.execute(ctx)
-			}
+			text, err = faulted{p}.answer(ctx)
 			p.call.Untrusted, p.call.Runner = p.tool.Untrusted, p.tool.Runner
 		}
 	}
 	p.settle(ctx, text, err)
+	faulted{p}.record()
 	p.call.Result = p.mask(p.call.Result)
 	p.fit(ctx)
 	p.call.Elapsed = s.cfg.Now().Sub(p.call.Started)

@@ -121,7 +121,7 @@ func (p *prepared) share() {
 	p.call.Truncated, p.call.ResultBytes, p.call.Stored = from.Truncated, from.ResultBytes, from.Stored
 	p.call.Untrusted, p.call.Masked, p.call.Verdict = from.Untrusted, from.Masked, from.Verdict
 	p.call.ExitCode, p.call.Source, p.call.Images = from.ExitCode, from.Source, from.Images
-	p.call.Runner, p.call.Arguments, p.call.Rewritten = from.Runner, from.Arguments, from.Rewritten
+	p.call.Runner, p.call.Arguments, p.call.Rewritten, p.call.Planted = from.Runner, from.Arguments, from.Rewritten, from.Planted
 	p.failure = p.first.failure
 	p.session.finish(p)
 }

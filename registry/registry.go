@@ -123,6 +123,8 @@ type SessionConfig struct {
 	// Clock starts the agent's clock for calls that begin. The context that it returns ends with the agent's time; stop stops the
 	// clock. It stands still while calls wait for what other episodes have. Nil is a clock that never ends.
 	Clock func(ctx context.Context) (limited context.Context, stop func())
+	// Charge puts time on the agent's clock that has not passed; nil puts none.
+	Charge func(time.Duration)
 	// Host is the session in whose sandbox a subagent works, and whose browser it shares; nil for a sandbox of its own. Folder
 	// keeps the results that are stored in a sandbox apart from the host's.
 	Host   *Session

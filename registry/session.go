@@ -16,10 +16,11 @@ import (
 // Session is a Toolset with the state of one episode. Its methods may be called from many goroutines.
 type Session struct {
 	trace
-	tools  *Toolset
-	cfg    SessionConfig
-	twin   Twin          // nil without
-	waited time.Duration // of the goroutine that calls CallAll
+	tools   *Toolset
+	cfg     SessionConfig
+	twin    Twin          // nil without
+	planter Planter       // nil without
+	waited  time.Duration // of the goroutine that calls CallAll
 
 	mu     sync.Mutex // guards the fields below
 	box    sandbox.Sandbox
@@ -42,6 +43,7 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	}
 	s := &Session{tools: t, cfg: cfg, state: map[string]func() any{}}
 	s.twin, _ = Service[Twin](s)
+	s.planter, _ = Service[Planter](s)
 	return s
 }
 

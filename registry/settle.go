@@ -57,17 +57,17 @@ func (p *prepared) explain(ctx context.Context, err error) *Failure {
 		return &Failure{Class: "sandbox_open", Message: "the sandbox could not be opened"}
 	case errors.Is(err, errStuck):
 		p.bug("stuck_tool", fmt.Errorf("%s: %w", p.call.Name, errStuck))
-		return p.late("stuck_tool")
+		return p.tool.late("stuck_tool")
 	case failed && f.Broken:
 		p.bug(f.Class, f)
 	}
 	return p.told(err)
 }
 
-func (p *prepared) late(class string) *Failure {
+func (t *Tool) late(class string) *Failure {
 	return &Failure{
 		Class: class, Status: episode.CallTimeout,
-		Message: fmt.Sprintf("%s did not finish within %s", p.call.Name, p.tool.timeout()),
+		Message: fmt.Sprintf("%s did not finish within %s", t.Name, t.timeout()),
 	}
 }
 

@@ -21,10 +21,12 @@ func (t *trace) reserve(p *prepared) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	calls := &t.calls
+	p.place = episode.Place{Turn: p.call.Turn, Index: p.call.Index}
 	if p.call.Parent != "" {
 		for _, each := range slices.Backward(t.running) {
 			if each.call.ID == p.call.Parent {
-				calls = &each.inner
+				calls, p.place = &each.inner, each.place
+				p.place.Nested = p.call.Index + 1
 				break
 			}
 		}
@@ -34,7 +36,7 @@ func (t *trace) reserve(p *prepared) {
 }
 
 func (t *trace) finish(p *prepared) {
-	p.args, p.refused, p.twin = arguments{}, nil, nil
+	p.args, p.refused, p.twin, p.fault = arguments{}, nil, nil, nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.done = true

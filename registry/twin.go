@@ -154,7 +154,7 @@ func (p *prepared) told(err error) *Failure {
 		return p.tool.invalid([]problem{*wrong})
 	}
 	if errors.Is(err, errDeadline) || errors.Is(err, context.DeadlineExceeded) {
-		return p.late("timeout")
+		return p.tool.late("timeout")
 	}
 	return p.unexpected("error", err)
 }

@@ -25,6 +25,7 @@ import (
 // runOptions are the flags of run that are not settings of a run file.
 type runOptions struct {
 	path      string
+	faults    string
 	plugins   []string
 	resume    bool
 	quiet     bool
@@ -69,6 +70,7 @@ What has no flag stands in the run file alone:
 	apply := bindFields(flags, &file)
 	flags.StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
 	pluginFlag(flags, &opts.plugins)
+	flags.StringVar(&opts.faults, "faults", "", "file with the section faults of the run file (YAML)")
 	flags.BoolVar(&opts.resume, "resume", false, "go on with the run directory")
 	flags.BoolVar(&opts.quiet, "quiet", false, "no progress and no report in the terminal")
 	flags.BoolVar(&opts.json, "json", false, "print the report as JSON on stdout")
@@ -122,6 +124,11 @@ func (o runOptions) load(file *run.File, apply func() error) error {
 			return err
 		}
 		if err := apply(); err != nil {
+			return err
+		}
+	}
+	if o.faults != "" {
+		if err := run.Decode(o.faults, "a file of faults", &file.Faults); err != nil {
 			return err
 		}
 	}

@@ -35,6 +35,31 @@ type Planted struct {
 	RealResult     string     `json:"real_result,omitempty"`
 }
 
+// Place is where a call stands among an episode's: its turn, its index in the turn, and for a call that a script made, its number among
+// those of that script, from 1.
+type Place struct {
+	Turn   int `json:"turn"`
+	Index  int `json:"index"`
+	Nested int `json:"nested,omitempty"`
+}
+
+// Places are the places of the episode's calls.
+func (ep *Episode) Places() []Place {
+	all := make([]Place, len(ep.Calls))
+	for i := range ep.Calls {
+		c := &ep.Calls[i]
+		all[i] = Place{Turn: c.Turn, Index: c.Index}
+		for j := i - 1; c.Parent != "" && j >= 0; j-- { // a script's calls stand after it
+			if ep.Calls[j].ID == c.Parent {
+				all[i] = all[j]
+				all[i].Nested = c.Index + 1
+				break
+			}
+		}
+	}
+	return all
+}
+
 // PlantedTarget is the value that a fault changed or added.
 type PlantedTarget struct {
 	Pointer string `json:"pointer"`         // JSON pointer into the result

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"trajgen/pipeline/model"
@@ -91,7 +92,12 @@ type agentTime struct {
 	now  func() time.Time
 	left time.Duration
 	late bool // a step of the tools was ended as nothing was left
+
+	charged atomic.Int64 // nanoseconds that calls put on the clock in the running step
 }
+
+// charge puts time on the clock that has not passed, from the end of the running step on.
+func (t *agentTime) charge(d time.Duration) { t.charged.Add(int64(d)) }
 
 // acting starts the agent's clock for a step of the tools, and stop stops it: the context has the time that limits.Time leaves.
 // Setting up a sandbox, and waiting for a model that fails or for a place among browsers, are not on it.
@@ -99,7 +105,7 @@ func (t *agentTime) acting(ctx context.Context) (limited context.Context, stop f
 	ctx, cancel := context.WithTimeoutCause(ctx, t.left, errTimeUp)
 	began := t.now()
 	return ctx, func() {
-		t.left -= t.now().Sub(began)
+		t.left -= t.now().Sub(began) + time.Duration(t.charged.Swap(0))
 		t.late = t.late || errors.Is(context.Cause(ctx), errTimeUp)
 		cancel()
 	}

@@ -145,7 +145,7 @@ func (k *kit) start() {
 	}
 	k.session = k.toolset.Session(registry.SessionConfig{
 		Sandbox: k.sandbox.open, Now: k.Now, Logger: k.logger, Hooks: hooks, Guardrails: k.guard, Services: k.have,
-		Secrets: k.Secrets, Limits: k.Results, Clock: k.clock.acting, Sees: k.Sees, Images: k.Images,
+		Secrets: k.Secrets, Limits: k.Results, Clock: k.clock.acting, Charge: k.clock.charge, Sees: k.Sees, Images: k.Images,
 		Host: host, Folder: k.ep.Key.Path,
 	})
 }

@@ -191,6 +191,9 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 	return a
 }
 
+// planted is a service that put faults into calls, and says so in the episode when all have ended.
+type planted interface{ Planted(ep *episode.Episode) }
+
 // end closes what the episode holds, whatever happened to it.
 func (a *attempt) end() {
 	if a.agents != nil {
@@ -198,6 +201,9 @@ func (a *attempt) end() {
 	}
 	if a.kit.session != nil {
 		a.ep.Calls = append(a.ep.Calls, a.kit.session.Trace()...)
+		if faults, ok := registry.Service[planted](a.kit.session); ok {
+			faults.Planted(a.ep)
+		}
 		a.kit.session.Close()
 	}
 	if a.kit.brought != nil && a.parent == nil {

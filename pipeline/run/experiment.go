@@ -80,7 +80,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 	for _, step := range []func(context.Context) error{
 		e.openPrompt, e.openDataset, e.openSandbox, e.openTwin, e.openPlugins, e.openMCP, e.openWeb,
 		e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser,
-		e.openPages, e.openSampling, e.openMixture, e.openHome, e.openMessages, e.openMedia, e.openLab,
+		e.openPages, e.openSampling, e.openMixture, e.openHome, e.openMessages, e.openMedia, e.openLab, e.openFaults,
 		e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage, e.condition,
 	} {
 		if err := step(ctx); err != nil {
@@ -282,7 +282,7 @@ func (e *Experiment) Player() *rollout.Player {
 		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples, Build: e.buildImage, Verifier: VerifierOf(f.Sandbox.Verifier)},
 		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets, Limits: f.Limits,
 		Calls: rollout.Calls{
-			Hooks: e.hooks, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
+			Hooks: e.hooks, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: guardrails(&f),
 			Sees: f.Model.Vision, Images: &e.images,
 		},
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent}, Delegation: f.Delegation,

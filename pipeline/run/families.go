@@ -7,6 +7,7 @@ import (
 	"trajgen/registry"
 	"trajgen/tools/browser"
 	"trajgen/tools/cron"
+	"trajgen/tools/faults"
 	"trajgen/tools/home"
 	"trajgen/tools/mcp"
 	"trajgen/tools/media"
@@ -37,6 +38,7 @@ type Families struct {
 	Home     home.Settings     `yaml:"home,omitempty" section:"The smart home that tools act on"`
 	Messages messages.Settings `yaml:"messages,omitempty" section:"Where messages go"`
 	MOA      moa.Settings      `yaml:"moa,omitempty" section:"Models of mixture_of_agents"`
+	Faults   faults.Settings   `yaml:"faults,omitempty" section:"Faults that are planted into calls"`
 }
 
 // fieldsOf are the fields of a struct, with those of a struct that has no key of its own in YAML in its place.

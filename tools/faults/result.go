@@ -1,0 +1,4 @@
+package faults
+
+// resultClasses are those whose calls run, and whose results are changed.
+var resultClasses = []*class{}
