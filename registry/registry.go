@@ -30,6 +30,8 @@ type Definition struct {
 	Timeout time.Duration
 	// MaxResult bounds the result's JSON text in bytes; 0 is DefaultMaxResult.
 	MaxResult int
+	// Payload is the JSON pointer to the main text of results, such as /output, where that is not their longest text. Optional.
+	Payload string
 	// Reader marks the tool with which long results are read: its own results are cut and never stored.
 	Reader bool
 	// Untrusted names the source of results that strangers could have written: a web page, a server.

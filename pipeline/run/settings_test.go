@@ -55,6 +55,7 @@ func TestEverySettingCounts(t *testing.T) {
 		"moa_references": `[{"model": "b"}]`, "moa_aggregator": `{"model": "b"}`, "messages_telegram": `{"channels": ["1"]}`,
 		"messages_discord": `{"channels": ["1"]}`, "messages_slack": `{"channels": ["1"]}`, "messages_email": `{"channels": ["a@b.example"]}`,
 		"messages_webhook": `{"channels": {"a": "http://h"}}`, "verifier": `{"sandbox": "same"}`,
+		"faults_settings": `{"timeout": {"times": 2}}`, "faults_alternatives": `[["a", "b"]]`, "faults_mitigate": `{"retry": 1}`,
 	}
 	kinds := map[string]string{"string": `"x"`, "int": "7", "uint": "7", "number": "0.25", "bool": "true", "duration": `"7s"`, "size": `"33M"`, "list": `["x"]`, "pairs": `{"x": 1}`}
 	var blank File
