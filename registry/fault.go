@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -165,3 +166,6 @@ func (t *Tool) Late() *Failure { return t.late("timeout") }
 
 // Cut is a result as it is shown when it is longer than a limit.
 func Cut(result string, limit int) string { return fitResult(result, limit, "") }
+
+// Example are arguments that fit the tool.
+func (t *Tool) Example() json.RawMessage { return json.RawMessage(t.plan().example(nil)) }

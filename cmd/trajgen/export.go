@@ -32,6 +32,7 @@ type exportOptions struct {
 	inlineMedia    bool
 	partial        bool
 	unsound        bool
+	faulted        bool
 	list, json     bool
 
 	images func(sha256 string) ([]byte, error) // of the source
@@ -149,7 +150,7 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 	if source, err = export.Choose(source, o.choice); err != nil {
 		return usage(err)
 	}
-	result, err := run.ExportTo(ctx, std.out, source, o.to, o.out, export.Options{Set: set, Run: about, Images: o.images, Inline: o.inlineMedia, Unsound: o.unsound})
+	result, err := run.ExportTo(ctx, std.out, source, o.to, o.out, export.Options{Set: set, Run: about, Images: o.images, Inline: o.inlineMedia, Unsound: o.unsound, Faulted: o.faulted})
 	if err != nil {
 		return err
 	}
@@ -192,6 +193,7 @@ func (o *exportOptions) shared(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.from, "from", nil, "run directory, directory of an export or file .jsonl that is read instead of a journal; may be given several times")
 	flags.StringArrayVar(&o.set, "set", nil, "setting of the format, as NAME=VALUE; may be given several times")
 	flags.BoolVar(&o.unsound, "unsound", false, "in formats that trainers learn rewards from, keep episodes of tasks whose proof failed: whose reference solution fails, or whose verifier doing nothing or an attack passes")
+	flags.BoolVar(&o.faulted, "include-faulted", false, "in formats that trainers learn from, keep episodes with planted faults and twins")
 	flags.BoolVar(&o.partial, "partial", false, "exit with 0, not 3, when the run has not played all of its episodes yet")
 }
 

@@ -60,6 +60,8 @@ type Options struct {
 	Images func(sha256 string) ([]byte, error)
 	// Unsound takes episodes of tasks whose proof speaks against their rewards into formats that trainers learn rewards from.
 	Unsound bool
+	// Faulted takes episodes with planted faults, and twins, into formats that trainers learn from.
+	Faulted bool
 	// Inline puts images into formats that have a place for them.
 	Inline bool
 	// Run says what is exported, for formats that tell it.
@@ -100,6 +102,7 @@ type Format struct {
 	imaging imaging
 	nests   bool // an episode holds its subagents
 	trains  bool // trainers learn from its rewards
+	shows   bool // trainers learn from its conversations, without rewards
 	open    func(path string, options Options) (target, error)
 }
 
@@ -165,7 +168,7 @@ func Open(name, path string, options Options) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{target: out, path: path, imaging: format.imaging, nests: format.nests, trains: format.trains, options: options, lost: notes{}}, nil
+	return &Sink{target: out, path: path, imaging: format.imaging, nests: format.nests, trains: format.trains, teaches: format.trains || format.shows, options: options, lost: notes{}}, nil
 }
 
 // Source yields episodes in dataset order: by row, then sample. A journal.Reader is one.

@@ -9,6 +9,7 @@ import (
 )
 
 var openaiFormat = Format{
+	shows:   true,
 	imaging: inlined,
 	About: "JSONL for OpenAI's fine-tuning: messages, tools and weights; arguments as the model wrote them, and nothing behind the last assistant message. " +
 		"What the dataset or the harness put into the model's mouth (prefill) has weight 0; their other messages stand as they were sent",

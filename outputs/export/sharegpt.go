@@ -10,6 +10,7 @@ import (
 )
 
 var sharegptFormat = Format{
+	shows:   true,
 	imaging: inlined,
 	About: "ShareGPT conversations in the envelope of Hermes: <tools>, <think>, <tool_call> and <tool_response>, with statistics of calls. Each row is parsed back before it is written, " +
 		"and refused when it would not read the same. What the harness said stands as a turn of human or gpt. " +

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"trajgen/pipeline/episode"
 )
@@ -29,6 +30,7 @@ type Sink struct {
 	imaging   imaging
 	nests     bool
 	trains    bool
+	teaches   bool
 	options   Options
 	lost      notes
 	failed    error
@@ -48,6 +50,9 @@ func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 	if why := ep.Proof.Unsound(); why != "" && s.trains && !s.options.Unsound {
 		return &Refusal{Reason: why}
 	}
+	if s.teaches && !s.options.Faulted && faulted(ep) {
+		return &Refusal{Reason: "faults were planted into its calls, or it is a twin"}
+	}
 	err := finite(ep)
 	shown := ep
 	if err == nil {
@@ -66,6 +71,19 @@ func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 		s.failed = fmt.Errorf("export episode %s: %w", ep.ID, err)
 	}
 	return s.failed
+}
+
+// faulted reports whether an episode is no ordinary one, as the run put faults into it or played it as a twin.
+func faulted(tree *episode.Episode) bool {
+	if tree.Twin != nil {
+		return true
+	}
+	for ep := range tree.Tree() {
+		if slices.ContainsFunc(ep.Calls, func(c episode.ToolCall) bool { return c.Planted != nil }) {
+			return true
+		}
+	}
+	return false
 }
 
 // parts are the episodes that a format is given one by one for a tree: all of it as one, where an episode can hold its subagents.

@@ -8,6 +8,7 @@ import (
 )
 
 var tokensFormat = Format{
+	shows: true,
 	About: "token ids as the model saw and sampled them: input_ids, attention_mask, and labels that are -100 wherever the model did not sample, " +
 		"so that prompts, results of tools and everything that the harness said are masked. Episodes whose ids are not known, or drifted, are refused",
 	Settings: map[string]Setting{

@@ -5,6 +5,7 @@ import (
 )
 
 var verlSFTFormat = Format{
+	shows:   true,
 	imaging: inlined,
 	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the dataset or the harness put into " +
 		"the model's mouth has trainable=false, " +

@@ -28,6 +28,9 @@ type callTallies struct {
 func (c *callTallies) add(ep *episode.Episode) {
 	for i := range ep.Calls {
 		call := &ep.Calls[i]
+		if call.Planted != nil { // what became of it was the run's doing
+			continue
+		}
 		name := call.Name
 		if call.Status == episode.CallUnknownTool {
 			c.unknown.addBounded(name)

@@ -21,6 +21,7 @@ type class struct {
 	times      int      // how many calls a fault strikes; 0 is without end
 	scope      scope    // which later calls
 	needs      int      // tools that the episode must have
+	answers    bool     // in its usual form, it answers in place of the tool
 	// applies reports whether a call of the tool can have it, by what is known before the call runs.
 	applies func(t *registry.Tool, call *episode.ToolCall) bool
 	// plant fills in what is done to a call.
@@ -46,12 +47,13 @@ type strike struct {
 	planter  *Planter
 	settings ClassSettings
 	rand     *rand.Rand
-	env      *registry.Env // while the call runs
+	env      *registry.Env             // while the call runs
+	trace    func() []episode.ToolCall // the calls before this one, and perhaps itself
 }
 
 // classes are all classes, in the order of the manual.
 func classes() []*class {
-	return slices.Concat(errorClasses, resultClasses)
+	return slices.Concat(errorClasses, schemaClasses, resultClasses, writeClasses)
 }
 
 // Classes are the names of the classes and of their variants, without None.

@@ -11,13 +11,13 @@ import (
 // errorClasses are those of calls that fail, or take long.
 var errorClasses = []*class{
 	{
-		name: "timeout", says: "the call does not end in time", variants: []string{"done"}, loud: true, times: 1, applies: always, plant: plantTimeout,
+		name: "timeout", says: "the call does not end in time", variants: []string{"done"}, loud: true, times: 1, answers: true, applies: always, plant: plantTimeout,
 	},
 	{name: "slow", says: "the true result, late", times: 3, scope: sameTool, applies: always, plant: plantSlow},
-	{name: "error_transient", says: "an error that passes", loud: true, times: 1, applies: always, plant: (*strike).fail},
-	{name: "error_permanent", says: "an error each time", loud: true, times: 0, applies: always, plant: (*strike).fail},
-	{name: "rate_limited", says: "too many requests", loud: true, times: 2, scope: sameToolset, applies: distant, plant: (*strike).fail},
-	{name: "auth_expired", says: "the credentials are no longer good", loud: true, times: 0, scope: sameToolset, applies: distant, plant: (*strike).fail},
+	{name: "error_transient", says: "an error that passes", loud: true, times: 1, applies: always, answers: true, plant: (*strike).fail},
+	{name: "error_permanent", says: "an error each time", loud: true, times: 0, applies: always, answers: true, plant: (*strike).fail},
+	{name: "rate_limited", says: "too many requests", loud: true, times: 2, scope: sameToolset, applies: distant, answers: true, plant: (*strike).fail},
+	{name: "auth_expired", says: "the credentials are no longer good", loud: true, times: 0, scope: sameToolset, applies: distant, answers: true, plant: (*strike).fail},
 }
 
 // distant reports whether a service answers the tool, which can refuse it.

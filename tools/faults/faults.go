@@ -124,14 +124,18 @@ func (p *Planter) draw(call registry.PlantCall, digest string) *fault {
 		if one.Place != call.Place || one.Class == None || p.begun > 0 {
 			return nil
 		}
-		return &fault{class: classOf(one.Class), variant: one.Variant, p: one.P}
+		c := classOf(one.Class)
+		if !p.can(c, call) {
+			return nil
+		}
+		return &fault{class: c, variant: one.Variant, p: one.P}
 	}
 	if len(p.settings.Tools) > 0 && !slices.Contains(p.settings.Tools, call.Tool.Name) || p.settings.MaxPerEpisode > 0 && p.begun >= p.settings.MaxPerEpisode {
 		return nil
 	}
 	total, can := 0.0, []choice{}
 	for _, each := range p.settings.choices() {
-		if each.class.applies(call.Tool, call.Trace) && len(call.Session.Toolset().Names()) >= each.class.needs {
+		if p.can(each.class, call) {
 			can = append(can, each)
 			total += each.weight
 		}
@@ -155,12 +159,18 @@ func (p *Planter) draw(call registry.PlantCall, digest string) *fault {
 	return nil
 }
 
+// can reports whether the call can have a fault of the class.
+func (p *Planter) can(c *class, call registry.PlantCall) bool {
+	return c.applies(call.Tool, call.Trace) && len(call.Session.Toolset().Names()) >= c.needs
+}
+
 // strike makes what the fault does to a call.
 func (p *Planter) strike(f *fault, call registry.PlantCall) *registry.Fault {
 	p.from[call.Place] = f.place
 	made := &registry.Fault{Planted: episode.Planted{Class: f.class.name, Variant: f.variant, P: f.p}}
 	f.class.plant(&strike{
 		Fault: made, fault: f, call: call, planter: p, settings: p.settings.Settings[f.class.name], rand: rand.New(rand.NewChaCha8(f.seed)),
+		trace: call.Session.Trace,
 	})
 	return made
 }

@@ -138,9 +138,6 @@ func huge(s *strike, result string) (string, bool) {
 	for want := min(51*len(at.text), maxHuge); b.Len() < want; {
 		b.WriteString("\n")
 		b.WriteString(s.otherDigits(lines[s.rand.IntN(len(lines))]))
-		if len(at.text) == 0 {
-			break
-		}
 	}
 	return at.withString(result, b.String()+"\n"), true
 }
@@ -186,7 +183,7 @@ func canary(s *strike, result string) (string, bool) {
 // stale is the result of the latest earlier call with the same arguments that gave another one.
 func stale(s *strike, result string) (string, bool) {
 	digest := s.call.Trace.Digest()
-	for _, c := range slices.Backward(s.call.Session.Trace()) {
+	for _, c := range slices.Backward(s.trace()) {
 		if c.Status == episode.CallOK && c.Name == s.call.Tool.Name && !c.Truncated && c.Result != result && c.Digest() == digest {
 			s.Planted.Target = &episode.PlantedTarget{True: result, Wrong: c.Result}
 			return c.Result, true
