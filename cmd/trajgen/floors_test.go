@@ -59,6 +59,7 @@ var floors = map[string]float64{
 	"tools/threats":           1.7,
 	"tools/twin":              1.7,
 	"tools/cron":              0.5, // datasets knows the state of its jobs
+	"pipeline/reaction":       1.5,
 	"pipeline/model/budget":   1.5,
 	"outputs/sinktest":        1.5,
 	"outputs/compress":        1.5,
