@@ -172,16 +172,6 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestClopperPearson has values of the table of Newcombe (1998).
-func TestClopperPearson(t *testing.T) {
-	for _, c := range []struct{ k, n, low, high float64 }{{81, 263, 0.2527, 0.3676}, {15, 148, 0.0578, 0.1617}, {0, 20, 0, 0.1684}, {1, 29, 0.0009, 0.1776}} {
-		got := estimate.ClopperPearson(c.k, c.n)
-		if math.Abs(got.Low-c.low) > 5e-5 || math.Abs(got.High-c.high) > 5e-5 {
-			t.Errorf("%v of %v: %v, want %v to %v", c.k, c.n, got, c.low, c.high)
-		}
-	}
-}
-
 func TestHolm(t *testing.T) {
 	got := estimate.Holm([]float64{0.04, 0.01, 0.03, 0.5})
 	for i, want := range []float64{0.09, 0.04, 0.09, 0.5} {
