@@ -46,9 +46,22 @@ func (k Key) Rand(purpose string) *rand.Rand {
 // RequestSeed is the seed that is sent to the model with the given turn: positive and exact in a float64, as some
 // servers parse JSON numbers that way.
 func (k Key) RequestSeed(turn int) int {
-	sum := k.sum("request-seed")
+	return k.seed("request-seed", turn)
+}
+
+func (k Key) seed(purpose string, turn int) int {
+	sum := k.sum(purpose)
 	n := binary.LittleEndian.Uint32(sum[:4]) + uint32(turn)
 	return int(n & 0x7fffffff)
+}
+
+// RequestSeed is the seed that is sent to the model with the given turn. After the call at which a twin parts from its clean episode it has seeds of its own: with
+// the same ones a server would say the same again, and hide what chance does.
+func (ep *Episode) RequestSeed(turn int) int {
+	if ep.Twin == nil || turn <= ep.Twin.Turn {
+		return ep.Key.RequestSeed(turn)
+	}
+	return ep.Key.seed("request-seed of twin "+ep.Key.Twin, turn)
 }
 
 // sum hashes the key with lengths in front of every text, so that no two keys share a preimage.

@@ -157,7 +157,9 @@ func (a *attempt) took(req *model.Request, reply *model.Reply, refused []episode
 		FinishReason: reply.FinishReason, Usage: reply.Usage, Started: began, Elapsed: elapsed, Waited: reply.Waited, Fallback: reply.Fallback, Retries: append(refused, reply.Retries...),
 		Repairs: reply.Repairs, Raw: reply.Raw, Service: reply.Service, Tokens: ep.KeepTokens(reply.Tokens),
 	})
-	if index == 0 {
+	if a.twin.holds(index) {
+		// The clean episode paid for it.
+	} else if index == a.twin.length() {
 		ep.Usage = reply.Usage
 	} else {
 		ep.Usage = ep.Usage.Add(reply.Usage)
@@ -247,6 +249,9 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	return a.warn(done)
 }
 
+// sentAsObject begins the repair of a turn that says which call's arguments later requests have as an object.
+const sentAsObject = "arguments sent as an object: "
+
 // resend says what later requests have for calls whose arguments servers would refuse. calls are those of the message.
 func resend(turn *episode.Turn, calls []episode.Call, done []episode.ToolCall) {
 	for i := range calls {
@@ -255,7 +260,7 @@ func resend(turn *episode.Turn, calls []episode.Call, done []episode.ToolCall) {
 			ran = nil
 		}
 		if calls[i].Sent = model.SentArguments(calls[i].Arguments, ran); calls[i].Sent != "" {
-			turn.Repairs = append(turn.Repairs, "arguments sent as an object: "+episode.Head(calls[i].Name, 128))
+			turn.Repairs = append(turn.Repairs, sentAsObject+episode.Head(calls[i].Name, 128))
 		}
 	}
 }

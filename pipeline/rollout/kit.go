@@ -63,6 +63,14 @@ func (k *kit) equip(ctx context.Context) error {
 		k.agents = &subagents{attempt: k.attempt}
 		k.have = append(k.have, k.agents)
 	}
+	if k.twin != nil { // before the run's own
+		for _, service := range k.have {
+			if inner, ok := service.(registry.Twin); ok && k.twin.inner == nil {
+				k.twin.inner = inner
+			}
+		}
+		k.have = slices.Insert(k.have, 0, any(k.twin))
+	}
 	k.start()
 	return nil
 }

@@ -66,6 +66,11 @@ type progress struct {
 
 // recall reads the record, and takes over what it says of the attempt as a whole.
 func (p *progress) recall() error {
+	if p.ep.Twin != nil {
+		if err := p.fork(); err != nil {
+			return err
+		}
+	}
 	if p.Recorder == nil {
 		return nil
 	}
@@ -87,7 +92,7 @@ func (p *progress) recall() error {
 		}
 		p.ahead = append(p.ahead, s)
 	}
-	if len(p.ahead) > 0 {
+	if len(all) > 0 && len(p.ahead) > 0 {
 		first := &p.ahead[0]
 		p.resumes, p.ep.Resumed = true, marks
 		p.ep.Started = first.Started.Add(first.Took.Elapsed - first.Spent)

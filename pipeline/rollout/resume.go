@@ -14,7 +14,7 @@ import (
 // about names what a request of the agent shows that none before it has shown: what the row says of it is to be what the
 // model saw, also when another program goes on.
 func (p *progress) about(role string, req *model.Request) string {
-	if p.Recorder == nil || role != record.Agent {
+	if p.Recorder == nil || role != record.Agent || p.twin.holds(req.Turn) {
 		return ""
 	}
 	var parts [][]byte
@@ -66,6 +66,13 @@ func (p *progress) mark(turn int) { p.ep.Resumed = append(p.ep.Resumed, turn) }
 
 // results compares what the calls of a turn gave with the record, or adds it.
 func (p *progress) results(turn int, done []episode.ToolCall) error {
+	if p.twin != nil && turn == p.ep.Twin.Turn {
+		if d := p.twin.parts(done); d != nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.differs(*d)
+		}
+	}
 	was, err := p.compare(turn, done)
 	if err != nil || p.Recorder == nil {
 		return err

@@ -48,6 +48,9 @@ type Player struct {
 	// Skills makes an episode's skills; nil where the run has none, and so may be what it returns.
 	Skills func(task *episode.Task, ep *episode.Episode) Skills
 
+	// Clean finds the clean episode of a twin. Nil where a run has no twins.
+	Clean func(*episode.Twin) (*episode.Episode, error)
+
 	// Look sees what the agent of an episode left in its sandbox, if that was opened, before it is judged; nil looks at nothing.
 	Look func(ctx context.Context, ep *episode.Episode, sb sandbox.Sandbox)
 
@@ -153,6 +156,7 @@ type attempt struct {
 	user     *user      // nil when the task has none
 	agents   *subagents // nil for one that cannot delegate
 	parent   *attempt   // nil unless it is a subagent's
+	twin     *prefix    // nil unless it is the twin of another episode
 	tools    []string   // that a subagent may have
 	guest    bool       // sandbox is the parent's
 	limits   episode.Limits
@@ -186,7 +190,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
 	a.clock, a.most = agentTime{now: p.Now, left: a.limits.Time}, p.Limits.USD
-	a.talk = model.Begin(model.AskerOf(ep), ep.Sampling, ep.Key.RequestSeed)
+	a.talk = model.Begin(model.AskerOf(ep), ep.Sampling, ep.RequestSeed)
 	a.sandbox = newSandbox(a)
 	return a
 }
@@ -245,7 +249,11 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case differed != nil: // whatever the call said in which it was found
 		ep.Differed = differed
-		startOver(ep, a.logger, "resume_differs", describe(ep.Differed))
+		class := "resume_differs"
+		if a.twin != nil {
+			class, ep.Twin.Prefix = classDiverged, episode.PrefixDiverged
+		}
+		startOver(ep, a.logger, class, describe(ep.Differed))
 		return nil
 	case errors.Is(err, errDamaged):
 		startOver(ep, a.logger, "record_damaged", err)

@@ -1,0 +1,188 @@
+package rollout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
+	"trajgen/registry"
+)
+
+// prefix is what a twin has in common with its clean episode: everything up to one call. What the model said is taken from the
+// clean one, tools run again, and what they give is compared. What answers from outside of the sandbox is taken from it, too.
+type prefix struct {
+	*attempt
+	clean *episode.Episode
+	inner registry.Twin // of the run; nil without
+}
+
+// classDiverged is the class of a twin that could not follow its clean episode.
+const classDiverged = "twin_diverged"
+
+// Replayable says why the beginning of an episode cannot be played again up to a call of a turn; nil if it can.
+func Replayable(ep *episode.Episode, turn int) error {
+	switch {
+	case ep.User != nil:
+		return errors.New("its user was asked")
+	case len(ep.Children) > 0:
+		return errors.New("it has subagents")
+	case slices.ContainsFunc(ep.Compactions, func(c episode.Compaction) bool { return c.Turn <= turn }):
+		return errors.New("its conversation was shortened")
+	}
+	for i := range ep.Calls {
+		if c := &ep.Calls[i]; c.Turn <= turn && (len(c.Inquiries()) > 0 || c.Verdict != nil && c.Verdict.Usage != nil) {
+			return fmt.Errorf("its call %d asked a model", i)
+		}
+	}
+	return nil
+}
+
+// fork makes the record that a twin goes on from.
+func (p *progress) fork() error {
+	clean, err := p.Clean(p.ep.Twin)
+	if err != nil {
+		return err
+	}
+	p.twin = &prefix{attempt: p.attempt, clean: clean}
+	steps, tokens, err := p.twin.steps()
+	p.ahead, p.ep.Twin.PrefixTokens, p.ep.Twin.Prefix = steps, tokens, episode.PrefixReplayed
+	return err
+}
+
+// steps are the replies up to the turn where the two part, and the results of the turns before.
+func (p *prefix) steps() (all []step, tokens int, err error) {
+	last := p.ep.Twin.Turn
+	if last >= len(p.clean.Turns) {
+		return nil, 0, fmt.Errorf("twin %s parts from %s in turn %d, which that does not have", p.ep.ID, p.clean.ID, last)
+	}
+	left := p.limits.Time
+	for i := range p.clean.Turns[:last+1] {
+		turn := &p.clean.Turns[i]
+		left -= turn.Elapsed - turn.Waited
+		tokens += turn.Usage.Prompt + turn.Usage.Completion
+		message := p.clean.Messages[turn.Message]
+		message.Calls = slices.Clone(message.Calls)
+		for i := range message.Calls {
+			message.Calls[i].Sent = ""
+		}
+		repairs := slices.DeleteFunc(slices.Clone(turn.Repairs), func(r string) bool { return strings.HasPrefix(r, sentAsObject) })
+		all = append(all, step{
+			Kind: stepReply, Role: record.Agent, Turn: i, Started: turn.Started, Took: took{Elapsed: turn.Elapsed}, Left: max(left, time.Millisecond),
+			Quirks: p.shown().Quirks(),
+			Reply: &model.Reply{
+				Message: message, FinishReason: turn.FinishReason, Usage: turn.Usage, Model: turn.Model, RequestID: turn.RequestID, Service: turn.Service,
+				Endpoint: turn.Endpoint, Tries: model.Tries{Retries: turn.Retries, Waited: turn.Waited}, Fallback: turn.Fallback,
+				Repairs: repairs, Raw: turn.Raw,
+			},
+		})
+		if i == last {
+			break
+		}
+		results := step{Kind: stepResults, Turn: i}
+		for _, call := range p.calls(i) {
+			results.Results = append(results.Results, valid(shown(&call)))
+			left -= call.Elapsed
+		}
+		all = append(all, results)
+	}
+	return all, tokens, nil
+}
+
+// calls are the model's own calls of a turn of the clean episode.
+func (p *prefix) calls(turn int) (own []episode.ToolCall) {
+	for _, call := range p.clean.Calls {
+		if call.Turn == turn && call.Parent == "" {
+			own = append(own, call)
+		}
+	}
+	return own
+}
+
+// holds reports whether a turn belongs to the prefix of a twin; nil has none.
+func (p *prefix) holds(turn int) bool { return p != nil && turn <= p.ep.Twin.Turn }
+
+// length is how many turns the prefix has.
+func (p *prefix) length() int {
+	if p == nil {
+		return 0
+	}
+	return p.ep.Twin.Turn + 1
+}
+
+// parts compares what the two have seen when they part: all messages, the tools, and the results of calls before the one that
+// differs.
+func (p *prefix) parts(done []episode.ToolCall) *episode.Difference {
+	at := p.clean.Turns[p.ep.Twin.Turn].Message
+	differ := func(call int, name string, was, got any) *episode.Difference {
+		a, _ := json.Marshal(was)
+		b, _ := json.Marshal(got)
+		if string(a) == string(b) {
+			return nil
+		}
+		return &episode.Difference{Turn: p.ep.Twin.Turn, Call: call, Name: name, Was: string(a), Got: string(b)}
+	}
+	if len(p.ep.Messages) <= at {
+		return &episode.Difference{Turn: p.ep.Twin.Turn, Call: -1, Name: "messages", Was: fmt.Sprint(at), Got: fmt.Sprint(len(p.ep.Messages))}
+	}
+	if d := differ(-1, "tools", p.clean.Tools, p.ep.Tools); d != nil {
+		return d
+	}
+	if d := differ(-1, "messages", p.clean.Messages[:at], p.ep.Messages[:at]); d != nil {
+		return d
+	}
+	before := p.calls(p.ep.Twin.Turn)
+	for i := range min(p.ep.Twin.Index, len(before), len(done)) {
+		if d := differ(i, done[i].Name, valid(shown(&before[i])), valid(shown(&done[i]))); d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// Begin answers calls of the prefix that go outside of the sandbox as they were answered in the clean episode, see registry.Twin.
+func (p *prefix) Begin(call registry.TwinCall) registry.TwinAnswer {
+	t := p.ep.Twin
+	if call.Turn < t.Turn || call.Turn == t.Turn && (call.Index < t.Index || call.Parent != "") {
+		for i := range p.clean.Calls {
+			if was := &p.clean.Calls[i]; was.Turn == call.Turn && was.Index == call.Index && was.Parent == call.Parent && was.Name == call.Tool.Name {
+				t.Prefix = episode.PrefixRecorded
+				return func(json.RawMessage, func() (registry.Answer, error)) (registry.Answer, error) { return answered(was) }
+			}
+		}
+	}
+	if p.inner == nil {
+		return nil
+	}
+	return p.inner.Begin(call)
+}
+
+// answered is what a call was answered with.
+func answered(was *episode.ToolCall) (registry.Answer, error) {
+	a := registry.Answer{Result: was.Result, Source: was.Source, ExitCode: was.ExitCode}
+	if was.Status == episode.CallOK {
+		return a, nil
+	}
+	var said map[string]json.RawMessage
+	var message string
+	if err := json.Unmarshal([]byte(was.Result), &said); err != nil {
+		return a, fmt.Errorf("the recorded result of %s: %w", was.Name, err)
+	}
+	if err := json.Unmarshal(said["error"], &message); err != nil {
+		return a, fmt.Errorf("the recorded error of %s: %w", was.Name, err)
+	}
+	delete(said, "error")
+	a.Failure = &registry.Failure{Class: was.ErrorClass, Status: was.Status, Message: message}
+	for key, value := range said {
+		if a.Failure.Extra == nil {
+			a.Failure.Extra = map[string]any{}
+		}
+		a.Failure.Extra[key] = value
+	}
+	return a, nil
+}
