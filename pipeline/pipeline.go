@@ -64,8 +64,10 @@ type Config struct {
 	Draw func(task *episode.Task) (Toolsets, error)
 
 	Seed    uint64
-	Samples int    // plays of each task
-	Run     string // fingerprint, written into each episode
+	Samples int // plays of each task
+	// Twins lists the twins of a task's episodes, which are played instead of its samples; nil plays the samples.
+	Twins func(task string) []PlannedTwin
+	Run   string // fingerprint, written into each episode
 
 	Workers int
 	// Retries is how often an episode that ended in a model, tool or sandbox error is played again at once. MaxRetries bounds the
@@ -103,6 +105,12 @@ func (t Toolsets) Sample(key episode.Key) distributions.Draw {
 		key.Sample = 0
 	}
 	return t.Distribution.Sample(key.Rand("toolsets"))
+}
+
+// PlannedTwin is a twin to be played.
+type PlannedTwin struct {
+	Sample int
+	episode.Twin
 }
 
 // Event is something that happened in a run.
@@ -183,8 +191,7 @@ func (r *run) plan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for sample := range r.Samples {
-			key := episode.Key{Seed: r.Seed, Task: task.ID, Sample: sample}
+		for _, key := range r.keys(task.ID) {
 			record, missing := r.missing(key)
 			if !missing {
 				continue
@@ -205,11 +212,31 @@ func (r *run) plan(ctx context.Context) error {
 						r.Logger.Error("run panicked; please report this", "id", ep.ID, "panic", bug, "stack", string(debug.Stack()))
 					}
 				}()
-				r.play(ctx, task, ep)
+				r.play(ctx, task, key, ep)
 			})
 		}
 	}
 	return nil
+}
+
+// born is which episode is to be played.
+type born struct {
+	episode.Key
+	twin *episode.Twin // nil unless it is one
+}
+
+// keys are the episodes of a task.
+func (r *run) keys(task string) (all []born) {
+	if r.Twins == nil {
+		for sample := range r.Samples {
+			all = append(all, born{Key: episode.Key{Seed: r.Seed, Task: task, Sample: sample}})
+		}
+		return all
+	}
+	for _, planned := range r.Twins(task) {
+		all = append(all, born{episode.Key{Seed: r.Seed, Task: task, Sample: planned.Sample, Twin: planned.Name()}, &planned.Twin})
+	}
+	return all
 }
 
 // admit waits for a slot, and then for room. It returns false when no new episode is to be started.
@@ -244,7 +271,7 @@ func (r *run) drained() bool {
 }
 
 // missing reports whether an episode is to be played, and returns its record in the journal.
-func (r *run) missing(key episode.Key) (record Record, missing bool) {
+func (r *run) missing(key born) (record Record, missing bool) {
 	record, played := r.Journal.Last(key.ID())
 	missing = !played || record.Missing(r.RetryErrors)
 	r.summary.Planned++
@@ -256,8 +283,12 @@ func (r *run) missing(key episode.Key) (record Record, missing bool) {
 }
 
 // birth makes an attempt at an episode: its identity and toolsets.
-func (r *run) birth(key episode.Key, task *episode.Task, attempt int, earlier episode.Attempts) (*episode.Episode, error) {
-	ep := &episode.Episode{Schema: episode.SchemaVersion, ID: key.ID(), Key: key, Row: task.Row, Run: r.Run, Attempt: attempt, Earlier: earlier}
+func (r *run) birth(key born, task *episode.Task, attempt int, earlier episode.Attempts) (*episode.Episode, error) {
+	ep := &episode.Episode{Schema: episode.SchemaVersion, ID: key.ID(), Key: key.Key, Row: task.Row, Run: r.Run, Attempt: attempt, Earlier: earlier}
+	if key.twin != nil {
+		twin := *key.twin
+		ep.Twin = &twin
+	}
 	toolsets, err := r.Draw(task)
 	if err != nil {
 		return nil, fmt.Errorf("task %s: %w", task.ID, err)
@@ -266,16 +297,16 @@ func (r *run) birth(key episode.Key, task *episode.Task, attempt int, earlier ep
 		ep.Toolsets = toolsets.Fixed
 		return ep, nil
 	}
-	draw := toolsets.Sample(key)
+	draw := toolsets.Sample(key.Key)
 	ep.Distribution = toolsets.Distribution.Name
 	ep.Toolsets, ep.LogP = draw.Toolsets, draw.LogP
 	return ep, nil
 }
 
 // play plays an episode, retries it after an error that may pass, and journals each attempt.
-func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episode) {
-	r.Observe(Event{Kind: EpisodeStarted, Episode: born})
-	for ep := born; ; {
+func (r *run) play(ctx context.Context, task *episode.Task, key born, first *episode.Episode) {
+	r.Observe(Event{Kind: EpisodeStarted, Episode: first})
+	for ep := first; ; {
 		if err := r.attempt(ctx, task, ep); err != nil {
 			var halting interface{ Halt() bool }
 			switch {
@@ -290,7 +321,7 @@ func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episod
 			}
 			return
 		}
-		ep.Pending = r.again(ep, ep == born)
+		ep.Pending = r.again(ep, ep == first)
 		// The attempt is paid for: it is written even while the run is being cancelled.
 		if err := r.Journal.Append(context.WithoutCancel(ctx), ep); err != nil {
 			r.cancel(fmt.Errorf("journal episode %s: %w", ep.ID, err))
@@ -302,7 +333,7 @@ func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episod
 			return
 		}
 		r.Observe(Event{Kind: EpisodeRetried, Episode: ep})
-		next, err := r.birth(ep.Key, task, ep.Attempt+1, append(slices.Clone(ep.Earlier), ep.Ended()))
+		next, err := r.birth(key, task, ep.Attempt+1, append(slices.Clone(ep.Earlier), ep.Ended()))
 		if err != nil {
 			r.cancel(err)
 			return

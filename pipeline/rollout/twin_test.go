@@ -1,0 +1,82 @@
+package rollout_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/rollout"
+	"trajgen/registry"
+	"trajgen/sandbox"
+	"trajgen/tools"
+)
+
+// TestTwin plays an episode of two calls, and a twin that parts from it at the second one: what the model said up to there is not
+// asked again, and the sandbox is as it was.
+func TestTwin(t *testing.T) {
+	t.Parallel()
+	touch := func(name string) episode.Call {
+		return episode.Call{ID: name, Name: "terminal", Arguments: `{"command": "touch ` + name + `; ls"}`}
+	}
+	clock := episode.Call{ID: "clock", Name: "terminal", Arguments: `{"command": "date +%N"}`}
+	check := []episode.Check{{Command: "test -e a && test -e b"}}
+	clean := twinOf(t, nil, steps(call(touch("a")), call(touch("b")), say("done")), check)
+	if clean.Outcome != episode.Success {
+		t.Fatal(clean.Outcome)
+	}
+	asked := steps(say("I stop here"))
+	twin := twinOf(t, clean, asked, check)
+	if twin.Outcome != episode.Success || twin.Answer != "I stop here" || twin.Twin.Prefix != episode.PrefixReplayed || twin.ID == clean.ID {
+		t.Errorf("twin: %s %q, prefix %s", twin.Outcome, twin.Answer, twin.Twin.Prefix)
+	}
+	if len(asked.asked) != 1 || asked.asked[0].Turn != 2 || len(twin.Turns) != 3 {
+		t.Errorf("%d requests, want one, after %d turns", len(asked.asked), len(twin.Turns))
+	}
+	if twin.Usage.Prompt != 10 || twin.Twin.PrefixTokens != 30 {
+		t.Errorf("paid %+v, and %d tokens of the prefix", twin.Usage, twin.Twin.PrefixTokens)
+	}
+	if twin.RequestSeed(1) != clean.RequestSeed(1) || twin.RequestSeed(2) == clean.RequestSeed(2) {
+		t.Error("a twin has seeds of its own exactly after the call where it parts")
+	}
+	if !slices.EqualFunc(clean.Messages[:5], twin.Messages[:5], func(a, b episode.Message) bool { return a.Content == b.Content }) {
+		t.Errorf("messages %v, want those of %v", twin.Messages, clean.Messages)
+	}
+
+	// A tool that prints the time gives something else each time.
+	clean = twinOf(t, nil, steps(call(clock), call(touch("b")), say("done")), check)
+	diverged := twinOf(t, clean, steps(say("no")), check)
+	if diverged.Outcome != episode.Cancelled || diverged.Twin.Prefix != episode.PrefixDiverged || diverged.Fault.Class != "twin_diverged" ||
+		diverged.Differed == nil || diverged.Differed.Turn != 0 || diverged.Differed.Name != "terminal" || diverged.Reward != nil {
+		t.Errorf("diverged twin: %s, prefix %s, fault %v, differed %v", diverged.Outcome, diverged.Twin.Prefix, diverged.Fault, diverged.Differed)
+	}
+}
+
+// twinOf plays a task, or a twin of an episode that parts in its second turn.
+func twinOf(t *testing.T, clean *episode.Episode, s *script, check []episode.Check) *episode.Episode {
+	t.Helper()
+	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	reg, err := registry.New(tools.Builtin()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m model.Model = s
+	player := &rollout.Player{Model: m, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
+	task := episode.Task{ID: "t", Prompt: []episode.Message{{Role: "user", Content: "do it"}}, Verify: check}
+	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: []string{"terminal"}, Attempt: 1}
+	if clean != nil {
+		player.Clean = func(*episode.Twin) (*episode.Episode, error) { return clean, nil }
+		ep.Twin = &episode.Twin{Role: episode.TwinPlacebo, Of: clean.ID, Class: "none", Turn: 1, Ordinal: 1}
+		ep.Key.Twin = ep.Twin.Name()
+	}
+	ep.ID = ep.Key.ID()
+	if err := player.Play(t.Context(), &task, ep); err != nil {
+		t.Fatal(err)
+	}
+	return ep
+}
