@@ -138,6 +138,11 @@ type Summary struct {
 	Drained  bool // the planning was ended before the end of the dataset
 }
 
+// And adds what was done later.
+func (s Summary) And(later Summary) Summary {
+	return Summary{s.Planned + later.Planned, s.Skipped + later.Skipped, s.Finished + later.Finished, later.Drained}
+}
+
 // Run plays the missing episodes. It returns when no episode is in play any more. A cancelled ctx cancels the episodes in play,
 // which are then not journaled.
 func Run(ctx context.Context, cfg Config) (Summary, error) {
@@ -391,6 +396,9 @@ func (r *run) finished(ep *episode.Episode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.summary.Finished++
+	if ep.Twin != nil && ep.Outcome == episode.Cancelled { // it could not follow its clean episode: that says nothing about the machine
+		return
+	}
 	if r.failing == nil || ep.Outcome != r.boundary {
 		r.boundary, r.failing = ep.Outcome, map[string]bool{}
 	}

@@ -133,6 +133,16 @@ type Episodes struct {
 	Unjudged int `json:"unjudged"`
 	// Errors are not the agent's doing.
 	Errors int `json:"errors"`
+	// Twins are counted here alone, and in what was spent and how long it took.
+	Twins Twins `json:"twins,omitzero"`
+}
+
+// Twins counts episodes that are twins of others.
+type Twins struct {
+	Played       int   `json:"played"`
+	Diverged     int   `json:"diverged"`      // could not follow their clean episode
+	Errors       int   `json:"errors"`        // ended in another error, which is not the agent's doing
+	PrefixTokens int64 `json:"prefix_tokens"` // that clean episodes had paid for and twins did not
 }
 
 // OutcomeCount is how often episodes ended in an outcome.

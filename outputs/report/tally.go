@@ -13,6 +13,7 @@ import (
 type Builder struct {
 	meta      Meta
 	present   int
+	twins     Twins
 	outcomes  counter[episode.Outcome]
 	stops     counter[episode.Stop]
 	turns     counts
@@ -111,6 +112,12 @@ func outcomeCounts(outcomes counter[episode.Outcome]) (list []OutcomeCount) {
 
 // Add counts an episode. It does not keep it.
 func (b *Builder) Add(ep *episode.Episode) {
+	if ep.Twin != nil { // which is no play of its task, and costs what it costs
+		b.twins.add(ep)
+		b.clock.add(ep)
+		b.spending.add(ep)
+		return
+	}
 	b.present++
 	b.outcomes.add(ep.Outcome)
 	b.stops.add(ep.Stop)
@@ -127,6 +134,17 @@ func (b *Builder) Add(ep *episode.Episode) {
 	b.spending.add(ep)
 	b.subagents.add(ep, &b.spending)
 	b.mishaps.add(ep)
+}
+
+func (t *Twins) add(ep *episode.Episode) {
+	t.Played++
+	switch {
+	case ep.Twin.Prefix == episode.PrefixDiverged:
+		t.Diverged++
+	case !ep.Outcome.AgentsDoing():
+		t.Errors++
+	}
+	t.PrefixTokens += int64(ep.Twin.PrefixTokens)
 }
 
 // judged says whether an episode proves anything: an error does not, nor does what nothing checked.
@@ -151,7 +169,7 @@ func (b *Builder) Finish() *Report {
 }
 
 func (b *Builder) episodes() Episodes {
-	e := Episodes{Present: b.present, Tasks: len(b.tasks.tasks), Unjudged: b.tasks.unjudged}
+	e := Episodes{Twins: b.twins, Present: b.present, Tasks: len(b.tasks.tasks), Unjudged: b.tasks.unjudged}
 	for outcome, n := range b.outcomes {
 		if !outcome.AgentsDoing() {
 			e.Errors += n

@@ -75,6 +75,9 @@ func (s *spending) addUsed(ep *episode.Episode) {
 	ep.Inquired(s.addPriced)
 	for i := range ep.Turns {
 		turn := &ep.Turns[i]
+		if !ep.Paid(i) {
+			continue
+		}
 		s.Usage.Turns++
 		s.Usage.add(turn.Usage, &s.Usage.Unreported)
 		s.addPriced(turn.Usage, ep.Billed(turn, s.asked)...)

@@ -62,6 +62,7 @@ func (r *Report) facts() []fact {
 		otherFact("user", r.User), otherFact("approver", r.Approver), r.fateFact(), r.timeFact(),
 		{name: "model retries", text: faultsText(r.ModelRetries)},
 		{name: "played again", text: faultsText(r.EarlierAttempts)},
+		{name: "twins", text: r.Episodes.Twins.text()},
 		named("unknown tools", countsText(r.UnknownTools)),
 		named("where", r.Where), named("web replay", replayText(r.Web)),
 		named("twin replay", replayText(r.Twin)),
@@ -383,4 +384,12 @@ func faultsText(list []FaultCount) string {
 func (r *Report) title() string {
 	names := []string{cmp.Or(r.Name, "report"), r.Model, r.Dataset, r.Distribution}
 	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" }), " · ")
+}
+
+func (t Twins) text() string {
+	if t.Played == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s could not follow their clean episode, %s ended in another error; %s tokens of what the two share were not paid again",
+		Thousands(t.Played), Thousands(t.Diverged), Thousands(t.Errors), Thousands(int(t.PrefixTokens)))
 }

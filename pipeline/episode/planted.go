@@ -120,6 +120,9 @@ func (t *Twin) Name() string {
 	return fmt.Sprintf("%s/%d/%d", class, t.Ordinal, t.Replicate)
 }
 
+// Paid reports whether the episode paid for a turn: of a twin, its clean episode paid for those up to the call where the two part.
+func (ep *Episode) Paid(turn int) bool { return ep.Twin == nil || turn > ep.Twin.Turn }
+
 // Digest is the SHA-256 of the call's tool and its arguments, in hexadecimal; "" when the arguments were never an object. The order
 // of keys and spaces do not matter.
 func (c *ToolCall) Digest() string {

@@ -73,7 +73,7 @@ func CostOf(ep *Episode, prices Prices, asked string) (usd float64, known bool) 
 		usd += price.Of(u)
 	}
 	for i := range ep.Turns {
-		if ep.Twin != nil && i <= ep.Twin.Turn { // its clean episode paid for it
+		if !ep.Paid(i) {
 			continue
 		}
 		add(ep.Turns[i].Usage, ep.Billed(&ep.Turns[i], asked)...)

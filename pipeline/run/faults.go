@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/rollout"
 	"trajgen/tools/faults"
 )
@@ -18,8 +19,8 @@ func (s *services) openFaults(context.Context) error {
 	if !f.On() {
 		return nil
 	}
-	if f.Twins {
-		return errors.New("faults: twins: true is not built; plant at a level, such as level: 0.1")
+	if f.Clean != "" || f.Where != "" || f.Mitigate.Retry > 0 {
+		return errors.New("faults: clean, where and mitigate are not built; leave them out")
 	}
 	if s.Registry != nil {
 		if err := s.faultTools(); err != nil {
@@ -27,16 +28,29 @@ func (s *services) openFaults(context.Context) error {
 		}
 	}
 	s.made(func(a attempt) []any {
-		known := []string{a.task.System}
-		for _, m := range a.task.Prompt {
-			known = append(known, m.Content)
-		}
-		for _, name := range slices.Sorted(maps.Keys(a.task.Files)) {
-			known = append(known, string(a.task.Files[name]))
+		known, twin := knownTexts(a.task), a.ep.Twin
+		switch {
+		case twin != nil:
+			one := faults.Single{Place: episode.Place{Turn: twin.Turn, Index: twin.Index}, Class: twin.Class, Variant: twin.Variant, P: twin.P}
+			return []any{faults.NewSingle(*f, a.ep.Key, one, known...)}
+		case f.Twins:
+			return nil
 		}
 		return []any{faults.New(*f, a.ep.Key, known...)}
 	})
 	return nil
+}
+
+// knownTexts are what an agent has from the beginning: a wrong value is none of it.
+func knownTexts(task *episode.Task) []string {
+	known := []string{task.System}
+	for _, m := range task.Prompt {
+		known = append(known, m.Content)
+	}
+	for _, name := range slices.Sorted(maps.Keys(task.Files)) {
+		known = append(known, string(task.Files[name]))
+	}
+	return known
 }
 
 // faultTools refuses names of tools that do not exist.

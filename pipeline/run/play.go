@@ -84,6 +84,11 @@ func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 		Player: player, Journal: s, Room: e.Room, Drain: watch.Drain, Observe: watch.Observe, Logger: e.Logger,
 	}
 	summary, err := pipeline.Run(ctx, cfg)
+	if err == nil && e.File.Faults.Twins && !summary.Drained {
+		var twins pipeline.Summary
+		twins, err = s.playTwins(ctx, cfg, player)
+		summary = summary.And(twins)
+	}
 	if load := e.processors.Load(); load.Held > 0 {
 		e.Logger.Info("requests waited for this machine's processors", "for", load.Held.Round(time.Second).String(), "requests_per_second", int(load.Rate))
 	}

@@ -211,6 +211,9 @@ func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
 	for each := range ep.Tree() {
 		each.Proof = known
 	}
+	if err := s.reacted(ep); err != nil {
+		return err
+	}
 	if err := s.journal.Append(ctx, ep); err != nil {
 		return err
 	}

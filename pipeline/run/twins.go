@@ -1,0 +1,212 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"trajgen/outputs/journal"
+	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/reaction"
+	"trajgen/pipeline/rollout"
+	"trajgen/tools/faults"
+)
+
+// planFile says in a run directory how many twins each cell has.
+const planFile = "plan.json"
+
+// TwinPlan is which twins a run plays: a pure function of its clean episodes, its seed and the section faults.
+type TwinPlan struct {
+	Cells []TwinCell `json:"cells"`
+	// Skipped counts clean episodes that have no twins, by the reason.
+	Skipped map[string]int `json:"skipped,omitempty"`
+
+	of map[string][]pipeline.PlannedTwin // by task
+}
+
+// TwinCell is a kind of twins.
+type TwinCell struct {
+	Tool     string  `json:"tool"`
+	Class    string  `json:"class"`    // with its variant
+	Position string  `json:"position"` // all; or of the call among those of its episode: early (0 and 1), middle (2 to 5), late
+	Eligible int     `json:"eligible"` // calls of clean episodes that can have it
+	P        float64 `json:"p"`        // the chance of each
+	Twins    int     `json:"twins"`    // that are played
+}
+
+// eligible is a call that can have a fault of a class.
+type eligible struct {
+	task   string
+	sample int
+	twin   episode.Twin
+	cell   [3]string // tool, class, position
+	coin   float64
+}
+
+// planTwins reads the clean episodes.
+func (s *Run) planTwins(ctx context.Context) (*TwinPlan, error) {
+	reader, err := journal.OpenReader(JournalDir(s.dir))
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	plan := &TwinPlan{Skipped: map[string]int{}, of: map[string][]pipeline.PlannedTwin{}}
+	var all []eligible
+	f := s.Exp.File
+	for task, err := range s.Exp.Playable(s.Exp.Source.InOrder(ctx)) {
+		if err != nil {
+			return nil, err
+		}
+		for sample := range f.Samples {
+			clean, err := reader.Last(episode.Key{Seed: f.Seed, Task: task.ID, Sample: sample}.ID())
+			if err != nil {
+				return nil, err
+			}
+			if !clean.Outcome.AgentsDoing() {
+				plan.Skipped["it ended in "+string(clean.Outcome)]++
+				continue
+			}
+			all = append(all, s.eligible(plan, task, clean)...)
+		}
+	}
+	plan.draw(all, f.Faults)
+	return plan, nil
+}
+
+// eligible are the calls of a clean episode with the classes that they can have.
+func (s *Run) eligible(plan *TwinPlan, task *episode.Task, clean *episode.Episode) (all []eligible) {
+	settings := s.Exp.File.Faults
+	known := knownTexts(task)
+	places := clean.Places()
+	for i := range clean.Calls {
+		call := &clean.Calls[i]
+		tool, have := s.Exp.Registry.Tool(call.Name)
+		if !have || call.Parent != "" {
+			continue
+		}
+		if err := rollout.Replayable(clean, call.Turn); err != nil {
+			plan.Skipped[err.Error()]++
+			return all
+		}
+		for _, class := range twinClasses(settings) {
+			if !faults.Eligible(settings, &tool, clean, i, class, known...) {
+				continue
+			}
+			name, variant, _ := strings.Cut(class, ":")
+			twin := episode.Twin{Role: episode.TwinFault, Of: clean.ID, Class: name, Variant: variant, Turn: call.Turn, Index: call.Index, Ordinal: i}
+			if name == faults.None {
+				twin.Role = episode.TwinPlacebo
+			}
+			all = append(all, eligible{
+				task: task.ID, sample: clean.Key.Sample, twin: twin, cell: [3]string{call.Name, class, position(settings.Position, i)},
+				coin: faults.U(cmp.Or(settings.Seed, clean.Key.Seed), clean.Key, places[i], call.Name, call.Digest(), "class/"+class+"/0"),
+			})
+		}
+	}
+	return all
+}
+
+// draw decides about each call by its own coin.
+func (p *TwinPlan) draw(all []eligible, settings faults.Settings) {
+	counts := map[[3]string]*TwinCell{}
+	for _, e := range all {
+		if counts[e.cell] == nil {
+			counts[e.cell] = &TwinCell{Tool: e.cell[0], Class: e.cell[1], Position: e.cell[2]}
+		}
+		counts[e.cell].Eligible++
+	}
+	for _, cell := range counts {
+		cell.P = settings.Probability
+		if cell.P == 0 {
+			cell.P = min(1, float64(cmp.Or(settings.Pairs, defaultPairs))/float64(cell.Eligible))
+		}
+	}
+	for _, e := range all {
+		cell := counts[e.cell]
+		if e.coin >= cell.P {
+			continue
+		}
+		cell.Twins++
+		e.twin.P = cell.P
+		p.of[e.task] = append(p.of[e.task], pipeline.PlannedTwin{Sample: e.sample, Twin: e.twin})
+	}
+	order := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
+	for _, key := range slices.SortedFunc(maps.Keys(counts), order) {
+		p.Cells = append(p.Cells, *counts[key])
+	}
+}
+
+// defaultPairs is how many twins a cell has where the run file says nothing.
+const defaultPairs = 100
+
+// twinClasses are the classes that twins have: those of the run file, or all in their usual form, and the placebo.
+func twinClasses(s faults.Settings) []string {
+	classes := slices.Clone(s.Classes)
+	if len(classes) == 0 {
+		for _, c := range faults.Classes() {
+			if !strings.Contains(c, ":") {
+				classes = append(classes, c)
+			}
+		}
+	}
+	if !slices.Contains(classes, faults.None) {
+		classes = append(classes, faults.None)
+	}
+	return classes
+}
+
+// position is where a call stands in its episode, counted from the beginning: nothing that comes later may decide.
+func position(by string, ordinal int) string {
+	switch {
+	case by != faults.PositionOrdinal:
+		return faults.PositionAll
+	case ordinal < 2:
+		return "early"
+	case ordinal < 6:
+		return "middle"
+	}
+	return "late"
+}
+
+// write writes the plan into the run directory.
+func (p *TwinPlan) write(dir string) error {
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, planFile), append(text, '\n'))
+}
+
+// playTwins plays the twins of the clean episodes, which all have ended.
+func (s *Run) playTwins(ctx context.Context, cfg pipeline.Config, player *rollout.Player) (pipeline.Summary, error) {
+	plan, err := s.planTwins(ctx)
+	if err != nil {
+		return pipeline.Summary{}, fmt.Errorf("plan the twins: %w", err)
+	}
+	if err := plan.write(s.dir); err != nil {
+		return pipeline.Summary{}, err
+	}
+	clean, err := journal.OpenReader(JournalDir(s.dir))
+	if err != nil {
+		return pipeline.Summary{}, err
+	}
+	defer clean.Close()
+	player.Clean = func(twin *episode.Twin) (*episode.Episode, error) { return clean.Last(twin.Of) }
+	cfg.Tasks = s.Exp.Playable(s.Exp.Source.Tasks(ctx))
+	cfg.Twins = func(task string) []pipeline.PlannedTwin { return plan.of[task] }
+	return pipeline.Run(ctx, cfg)
+}
+
+// reacted reads what the agent of a twin did about its fault.
+func (s *Run) reacted(ep *episode.Episode) error {
+	if ep.Twin == nil || !ep.Outcome.AgentsDoing() {
+		return nil
+	}
+	return reaction.Reader{Tool: s.Exp.Registry.Tool, Alternatives: s.Exp.File.Faults.Alternatives}.Read(ep)
+}
