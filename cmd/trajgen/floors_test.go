@@ -65,6 +65,7 @@ var floors = map[string]float64{
 	"outputs/compress":        1.5,
 	"outputs/export":          1.4,
 	"outputs/report":          1.3,
+	"outputs/reliability":     1.6,
 	"outputs/rows":            1.2,
 	"outputs/journal":         1.1,
 	"outputs":                 1,

@@ -22,6 +22,9 @@ const (
 	Ignores = "ignores"  // none of these
 )
 
+// Names are all reactions, sorted.
+func Names() []string { return []string{GivesUp, Ignores, Retry, Says, Switch, Verify} }
+
 // Notices reports whether reactions show that the agent noticed something.
 func Notices(reactions []string) bool {
 	return slices.ContainsFunc(reactions, func(r string) bool { return r == Retry || r == Verify || r == Switch || r == Says })

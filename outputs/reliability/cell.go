@@ -1,0 +1,220 @@
+package reliability
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"trajgen/outputs/estimate"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/reaction"
+)
+
+// play is what pairs need of an episode.
+type play struct {
+	id, task, tool, answer string
+	twin                   *episode.Twin // nil for a clean episode
+	resolved               bool
+	success                float64
+	turns                  []cost // by the place of the turn
+}
+
+// cost is that of a turn and its calls.
+type cost struct {
+	turn    int
+	tokens  int
+	known   bool // tokens
+	usd     *float64
+	elapsed time.Duration
+}
+
+// played takes what pairs need of an episode.
+func (b *Builder) played(ep *episode.Episode) (*play, error) {
+	p := &play{id: ep.ID, task: ep.Key.Task, answer: ep.Answer, twin: ep.Twin, resolved: ep.Outcome.AgentsDoing(), success: success(ep)}
+	if t := ep.Twin; t != nil && t.Prefix != episode.PrefixDiverged {
+		if t.Ordinal < 0 || t.Ordinal >= len(ep.Calls) || t.P <= 0 || t.P > 1 {
+			return nil, fmt.Errorf("twin %s of %s: its call is %d of %d and its probability %v: the journal is damaged, see trajgen verify",
+				ep.ID, t.Of, t.Ordinal, len(ep.Calls), t.P)
+		}
+		p.tool = ep.Calls[t.Ordinal].Name
+	}
+	at := map[int]int{}
+	for i := range ep.Turns {
+		turn := &ep.Turns[i]
+		at[turn.Index] = len(p.turns)
+		c := cost{turn: turn.Index, tokens: turn.Usage.Prompt + turn.Usage.Completion, known: turn.Usage.Reported, elapsed: turn.Elapsed}
+		if _, price, ok := b.Prices.Find(ep.Billed(turn, b.Asked)...); ok && turn.Usage.Reported {
+			c.usd = new(price.Of(turn.Usage))
+		}
+		p.turns = append(p.turns, c)
+	}
+	for _, call := range ep.Calls {
+		if i, ok := at[call.Turn]; ok && call.Parent == "" {
+			p.turns[i].elapsed += call.Elapsed
+		}
+	}
+	return p, nil
+}
+
+func success(ep *episode.Episode) float64 {
+	if ep.Outcome == episode.Success {
+		return 1
+	}
+	return 0
+}
+
+func (p *play) class() string {
+	if p.twin.Variant != "" {
+		return p.twin.Class + ":" + p.twin.Variant
+	}
+	return p.twin.Class
+}
+
+func (p *play) unrecoverable() bool { return p.twin.Recoverable != nil && !*p.twin.Recoverable }
+
+// since adds up the turns after one.
+func (p *play) since(turn int) (n int, sum cost) {
+	sum.known, sum.usd = true, new(0.0)
+	for _, c := range p.turns {
+		if c.turn <= turn {
+			continue
+		}
+		n++
+		sum.tokens, sum.known, sum.elapsed = sum.tokens+c.tokens, sum.known && c.known, sum.elapsed+c.elapsed
+		if c.usd == nil {
+			sum.usd = nil
+		} else if sum.usd != nil {
+			sum.usd = new(*sum.usd + *c.usd)
+		}
+	}
+	return n, sum
+}
+
+type pair struct{ clean, twin *play }
+
+// collected are values of pairs; they are nothing if a pair lacks its value.
+type collected struct {
+	pairs   []estimate.Pair
+	lacking bool
+}
+
+func (c *collected) add(t *play, v float64) {
+	c.pairs = append(c.pairs, estimate.Pair{Task: t.task, P: t.twin.P, Value: v})
+}
+
+func (c *collected) addBool(t *play, v *bool) {
+	if v != nil {
+		c.add(t, toFloat(*v))
+	}
+}
+
+func toFloat(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (c *collected) share() *estimate.Mean {
+	if len(c.pairs) == 0 {
+		return nil
+	}
+	return new(estimate.Share(c.pairs))
+}
+
+func (c *collected) extra() *estimate.Mean {
+	if c.lacking || len(c.pairs) == 0 {
+		return nil
+	}
+	return new(estimate.Extra(c.pairs))
+}
+
+// cellOf makes a cell of its pairs and of the placebos of its tool.
+func cellOf(pairs, placebos []pair) Cell {
+	first := pairs[0].twin
+	c := Cell{Tool: first.tool, Class: first.class(), Unrecoverable: first.unrecoverable()}
+	var least, greatest, wrong, right, safe, turns, tokens, usd, seconds collected
+	for _, p := range pairs {
+		t := p.twin
+		c.Eligible += 1 / t.twin.P
+		low, high := p.clean.success-t.success, p.clean.success-t.success
+		if !p.clean.resolved {
+			low, high = low-p.clean.success, high-p.clean.success+1
+		}
+		if !t.resolved {
+			low, high = low+t.success-1, high+t.success
+		}
+		least.add(t, low)
+		greatest.add(t, high)
+		if !p.clean.resolved || !t.resolved {
+			c.Unresolved++
+			continue
+		}
+		c.pairs = append(c.pairs, estimate.Pair{Task: t.task, P: t.twin.P, Value: low})
+		wrong.addBool(t, t.twin.UsedWrong)
+		right.addBool(t, t.twin.UsedTrue)
+		safe.addBool(t, t.twin.SafeSuccess)
+		n, after := t.since(t.twin.Turn)
+		m, before := p.clean.since(t.twin.Turn)
+		turns.add(t, float64(n-m))
+		seconds.add(t, (after.elapsed - before.elapsed).Seconds())
+		tokens.lacking = tokens.lacking || !after.known || !before.known
+		tokens.add(t, float64(after.tokens-before.tokens))
+		if after.usd == nil || before.usd == nil {
+			usd.lacking = true
+		} else {
+			usd.add(t, *after.usd-*before.usd)
+		}
+	}
+	c.Harm = estimate.Harm(c.pairs)
+	if c.Unresolved > 0 {
+		c.Bounds = &estimate.Interval{Low: estimate.Harm(least.pairs).Value, High: estimate.Harm(greatest.pairs).Value}
+	}
+	c.UsedWrong, c.UsedTrue, c.SafeSuccess = wrong.share(), right.share(), safe.share()
+	c.Turns, c.Tokens, c.USD, c.Seconds = estimate.Extra(turns.pairs), tokens.extra(), usd.extra(), estimate.Extra(seconds.pairs)
+	c.react(pairs, placebos)
+	return c
+}
+
+// react fills in what agents did, beside what they do without a fault.
+func (c *Cell) react(pairs, placebos []pair) {
+	pairs, placebos = judged(pairs), judged(placebos)
+	c.Reactions = map[string]estimate.Mean{}
+	for _, name := range reaction.Names() {
+		c.Reactions[name] = having(pairs, func(p pair) bool { return slices.Contains(p.twin.twin.Reactions, name) })
+	}
+	c.Noticed = having(pairs, noticed)
+	if len(placebos) == 0 {
+		return
+	}
+	c.Background = new(having(placebos, noticed))
+	succeeded := func(p pair) bool { return p.twin.success == 1 }
+	who := slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !noticed(p) })
+	if able := having(placebos, succeeded).Value; len(who) > 0 && able > 0 {
+		c.Recovered = new(having(who, succeeded).Value / able)
+	}
+	if len(pairs) > 0 && strings.HasPrefix(c.Class, "wrong_value") {
+		c.Dependence = new(having(pairs, differs).Value - having(placebos, differs).Value)
+	}
+}
+
+func noticed(p pair) bool { return reaction.Notices(p.twin.twin.Reactions) }
+
+// judged are the pairs whose twin ended by the agent's doing.
+func judged(pairs []pair) []pair {
+	return slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.twin.resolved })
+}
+
+// differs reports whether the answers differ by more than spaces.
+func differs(p pair) bool {
+	return strings.Join(strings.Fields(p.clean.answer), " ") != strings.Join(strings.Fields(p.twin.answer), " ")
+}
+
+func having(pairs []pair, is func(pair) bool) estimate.Mean {
+	var values collected
+	for _, p := range pairs {
+		values.add(p.twin, toFloat(is(p)))
+	}
+	return estimate.Share(values.pairs)
+}
