@@ -82,10 +82,15 @@ func (p faulted) ask(ctx context.Context) (text string, err error) {
 
 // answer answers the call.
 func (p faulted) answer(ctx context.Context) (text string, err error) {
-	f, ran := p.fault, false
-	if f == nil || f.Around == nil {
+	if p.fault == nil || p.fault.Around == nil {
 		return p.ask(ctx)
 	}
+	return p.around(ctx)
+}
+
+// around answers a call that has a fault.
+func (p faulted) around(ctx context.Context) (text string, err error) {
+	f, ran := p.fault, false
 	var broken error
 	tool := func(ctx context.Context) (string, error) {
 		exit, source := p.call.ExitCode, p.call.Source
