@@ -70,10 +70,13 @@ func fileWords(tool, class string, args map[string]any) error {
 	if path == "" {
 		path = "."
 	}
-	if class == "error_permanent" {
-		return registry.Failf("permission", "cannot %s %s: permission denied", doing, path)
+	switch {
+	case class != "error_permanent":
+		return registry.Failf("io", "cannot %s %s: resource temporarily unavailable", doing, path)
+	case doing == "write":
+		return registry.Failf("io", "cannot %s %s: read-only file system", doing, path)
 	}
-	return registry.Failf("io", "cannot %s %s: resource temporarily unavailable", doing, path)
+	return registry.Failf("permission", "cannot %s %s: permission denied", doing, path)
 }
 
 func mcpWords(server, tool, class string) error {
@@ -105,18 +108,18 @@ func pluginWords(plugin, class string) error {
 
 // webWords are what a provider's client says of a status.
 func webWords(of, class string) error {
+	failure := &registry.Failure{Class: "unavailable", Status: episode.CallUnavailable, Extra: map[string]any{"success": false}}
 	says := "it has too much to do, or failed (status 503): Service Unavailable"
 	switch class {
 	case "rate_limited":
 		says = "it has too much to do, or failed (status 429): Too Many Requests; retry after 20 s"
 	case "auth_expired":
-		says = "it refuses the key (status 401): Unauthorized"
+		failure.Class, says = "refused", "it refuses the key (status 401): Unauthorized"
 	case "error_permanent":
-		says = "it failed (status 500): Internal Server Error"
+		says = "it has too much to do, or failed (status 500): Internal Server Error"
 	}
-	return &registry.Failure{
-		Class: "unavailable", Status: episode.CallUnavailable, Message: of + ": " + says, Extra: map[string]any{"success": false},
-	}
+	failure.Message = of + ": " + says
+	return failure
 }
 
 // tooLate is what the tool says when its time is up. The terminal has a limit of its own, in its arguments.

@@ -1,0 +1,256 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
+	"trajgen/sandbox"
+	"trajgen/tools/faults"
+)
+
+// faulty is an episode whose first call has a fault.
+func faulty(t *testing.T, e *episodeOf, class string) *episodeOf {
+	return faultyAt(t, e, class, episode.Place{}, new(time.Duration))
+}
+
+func faultyAt(t *testing.T, e *episodeOf, class string, at episode.Place, charged *time.Duration) *episodeOf {
+	t.Helper()
+	name, variant, _ := strings.Cut(class, ":")
+	planter := faults.NewSingle(faults.Settings{Seed: 1}, episode.Key{Task: "t"}, faults.Single{Place: at, Class: name, Variant: variant, P: 0.5}, "the prompt names 4711")
+	session := e.session.Toolset().Session(registry.SessionConfig{
+		Sandbox:  func(context.Context) (sandbox.Sandbox, error) { return e.box, nil },
+		Services: []any{planter}, Charge: func(d time.Duration) { *charged += d },
+	})
+	t.Cleanup(session.Close)
+	return &episodeOf{t: t, session: session, box: e.box}
+}
+
+// TestFaults plants each class into a call of a built-in tool, in real sandboxes.
+func TestFaults(t *testing.T) {
+	text := strings.Repeat("line 12345 of 2026-01-15, ok\n", 20)
+	read := args{"path": "text"}
+	for _, tt := range []struct {
+		class, tool string
+		args        args
+		effect      episode.Effect
+		status      episode.CallStatus
+		check       func(t *testing.T, e *episodeOf, c *episode.ToolCall)
+	}{
+		{class: "timeout", tool: "write_file", args: args{"path": "new", "content": "x"}, effect: "none", status: "timeout", check: lacks("new")},
+		{class: "timeout:done", tool: "write_file", args: args{"path": "new", "content": "x"}, effect: "done", status: "timeout", check: has("new", "x")},
+		{class: "slow", tool: "read_file", args: read, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if c.Result != c.Planted.RealResult {
+				t.Errorf("another result than the tool's: %s", c.Result)
+			}
+		}},
+		{class: "error_transient", tool: "write_file", args: args{"path": "new", "content": "x"}, effect: "none", status: "error", check: lacks("new")},
+		{class: "error_permanent", tool: "terminal", args: args{"command": "touch new"}, effect: "none", status: "ok", check: lacks("new")},
+		{class: "tool_missing", tool: "read_file", args: read, effect: "none", status: "unknown_tool"},
+		{class: "schema_drift", tool: "read_file", args: read, effect: "none", status: "invalid_arguments"},
+		{class: "schema_drift:result", tool: "read_file", args: read, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if got := decode(t, c.Result); got["content"] != nil || got["body"] == nil {
+				t.Errorf("result %s", c.Result)
+			}
+		}},
+		{class: "empty", tool: "read_file", args: read, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if got := decode(t, c.Result); got["content"] != "" || got["total_lines"] != 0.0 {
+				t.Errorf("result %s", c.Result)
+			}
+		}},
+		{class: "empty", tool: "search_files", args: args{"pattern": "line"}, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if !strings.Contains(c.Result, `"matches":[]`) {
+				t.Errorf("result %s", c.Result)
+			}
+		}},
+		{class: "truncated", tool: "terminal", args: args{"command": "cat text"}, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if got := decode(t, c.Result)["output"].(string); got != text[:len(got)] || len(got) > len(text)*2/5 || len(got) == 0 {
+				t.Errorf("%d of %d bytes", len(got), len(text))
+			}
+		}},
+		{class: "truncated:marked", tool: "terminal", args: args{"command": "cat text"}, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if want := registry.Cut(c.Planted.RealResult, len(c.Planted.RealResult)*2/5); c.Result != want {
+				t.Errorf("result %s, want %s", c.Result, want)
+			}
+		}},
+		{class: "malformed", tool: "terminal", args: args{"command": `printf '{"list": [1001, 2002, 3003, 4004]}'`}, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if got := decode(t, c.Result)["output"].(string); json.Valid([]byte(got)) || !strings.HasPrefix(`{"list": [1001, 2002, 3003, 4004]}`, got) {
+				t.Errorf("output %s", got)
+			}
+		}},
+		{class: "wrong_type", tool: "read_file", args: read, effect: "done", status: "ok", check: changedTarget},
+		{class: "wrong_value", tool: "terminal", args: args{"command": "cat text"}, effect: "done", status: "ok", check: func(t *testing.T, e *episodeOf, c *episode.ToolCall) {
+			changedTarget(t, e, c)
+			if p := c.Planted.Target; len(p.True) != len(p.Wrong) || p.Pointer != "/output" || !strings.Contains(text, p.True) || strings.Contains(text, p.Wrong) {
+				t.Errorf("target %+v", p)
+			}
+		}},
+		{class: "huge", tool: "terminal", args: args{"command": "cat text"}, effect: "done", status: "ok", check: func(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+			if got := decode(t, c.Result)["output"].(string); len(got) < 50*len(text) || !strings.HasPrefix(got, text) {
+				t.Errorf("%d bytes of %d", len(got), len(text))
+			}
+		}},
+		{class: "garbled", tool: "read_file", args: read, effect: "done", status: "ok"},
+		{class: "partial_write", tool: "write_file", args: args{"path": "new", "content": "0123456789"}, effect: "part", status: "ok", check: has("new", "01234")},
+		{class: "partial_write", tool: "patch", args: args{"path": "old", "old_string": "was", "new_string": "is"}, effect: "part", status: "ok", check: has("old", "this ")},
+		{class: "duplicated", tool: "terminal", args: args{"command": "echo x >> new"}, effect: "twice", status: "ok", check: has("new", "x\nx\n")},
+		{class: "error_transient", tool: "terminal", args: args{"command": "sleep 5", "background": true}, effect: "none", status: "ok"},
+		{class: "error_transient", tool: "process", args: args{"action": "list"}, effect: "none", status: "error"},
+		{class: "error_transient", tool: "execute_code", args: args{"code": "print(1)"}, effect: "none", status: "error"},
+	} {
+		t.Run(tt.class+" "+tt.tool, func(t *testing.T) {
+			t.Parallel()
+			e := open(t, "native", "terminal", "file", "code_execution")
+			e.write("text", text)
+			e.write("old", "this was it")
+			before := string(mustJSON(t, e.session.Toolset().Schemas()))
+			f := faulty(t, e, tt.class)
+			c := f.call(tt.tool, tt.args)
+			if c.Planted == nil {
+				t.Fatalf("no fault in %s %s", c.Status, c.Result)
+			}
+			name, variant, _ := strings.Cut(tt.class, ":")
+			if p := c.Planted; c.Status != tt.status || p.Effect != tt.effect || p.Class != name || p.Variant != variant || p.P != 0.5 {
+				t.Errorf("status %s, planted %+v", c.Status, p)
+			}
+			if ran := c.Planted.RealStatus != ""; ran != (tt.effect != "none") || !json.Valid([]byte(c.Result)) {
+				t.Errorf("the tool ran: %t; result %s", ran, c.Result)
+			}
+			if tt.effect == "done" && tt.class != "slow" && c.Result == c.Planted.RealResult {
+				t.Error("the result is the tool's own")
+			}
+			if f.session.Fault() != nil {
+				t.Errorf("fault of the episode: %v", f.session.Fault())
+			}
+			if strings.Contains(strings.ToLower(c.Result), "planted") || strings.Contains(c.Result, "fault") {
+				t.Errorf("the model sees the plan: %s", c.Result)
+			}
+			if tt.check != nil {
+				tt.check(t, f, &c)
+			}
+			if after := string(mustJSON(t, f.session.Toolset().Schemas())); after != before {
+				t.Error("the tools that are shown have changed")
+			}
+		})
+	}
+}
+
+func changedTarget(t *testing.T, _ *episodeOf, c *episode.ToolCall) {
+	t.Helper()
+	if p := c.Planted.Target; p == nil || p.True == p.Wrong || !strings.Contains(c.Planted.RealResult, p.True) || !strings.Contains(c.Result, p.Wrong) {
+		t.Errorf("target %+v in %s", p, c.Result)
+	}
+}
+
+func lacks(path string) func(*testing.T, *episodeOf, *episode.ToolCall) {
+	return func(t *testing.T, e *episodeOf, _ *episode.ToolCall) {
+		t.Helper()
+		if _, err := e.box.Files().Stat(t.Context(), path); err == nil {
+			t.Errorf("%s is there", path)
+		}
+	}
+}
+
+func has(path, want string) func(*testing.T, *episodeOf, *episode.ToolCall) {
+	return func(t *testing.T, e *episodeOf, _ *episode.ToolCall) {
+		t.Helper()
+		if got, _, err := e.box.Files().Read(t.Context(), path, 0, 1000); err != nil || string(got) != want {
+			t.Errorf("%s has %q (%v), want %q", path, got, err, want)
+		}
+	}
+}
+
+// TestFaultsLast holds which later calls a fault strikes.
+func TestFaultsLast(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		tool    string
+		args    args
+		planted string // effect; "" without a fault
+	}
+	a, b := args{"path": "a"}, args{"path": "b"}
+	for class, steps := range map[string][]step{
+		"error_transient": {{"read_file", a, "none"}, {"read_file", a, ""}},
+		"error_permanent": {{"read_file", a, "none"}, {"read_file", b, ""}, {"read_file", a, "none"}},
+		"tool_missing":    {{"read_file", a, "none"}, {"read_file", b, "none"}, {"write_file", args{"path": "c", "content": "c"}, ""}},
+		"slow":            {{"read_file", a, "done"}, {"read_file", b, "done"}, {"terminal", args{"command": "true"}, ""}, {"read_file", a, "done"}, {"read_file", b, ""}},
+		"schema_drift":    {{"read_file", a, "none"}, {"read_file", args{"target": "a"}, "done"}, {"read_file", b, ""}, {"read_file", args{"target": "b"}, "done"}},
+	} {
+		t.Run(class, func(t *testing.T) {
+			t.Parallel()
+			e := open(t, "native", "terminal", "file")
+			e.write("a", "of a")
+			e.write("b", "of b")
+			charged := time.Duration(0)
+			f := faultyAt(t, e, class, episode.Place{}, &charged)
+			for i, s := range steps {
+				c := f.session.Call(t.Context(), registry.Request{ID: "c", Turn: i, Name: s.tool, Arguments: string(mustJSON(t, s.args))})
+				got := ""
+				if c.Planted != nil {
+					got = string(c.Planted.Effect)
+				}
+				if got != s.planted || s.planted != "none" && c.Status != "ok" {
+					t.Errorf("step %d: %s, effect %q, want %q: %s", i, c.Status, got, s.planted, c.Result)
+				}
+			}
+			if want := map[string]time.Duration{"slow": 3 * time.Minute}[class]; charged != want {
+				t.Errorf("%s on the clock, want %s", charged, want)
+			}
+		})
+	}
+}
+
+// TestFaultInScript plants a fault into the second call of a script.
+func TestFaultInScript(t *testing.T) {
+	t.Parallel()
+	e := open(t, "native", "terminal", "file", "code_execution")
+	e.write("a", "of a")
+	f := faultyAt(t, e, "error_transient", episode.Place{Nested: 2}, new(time.Duration))
+	c := f.call("execute_code", args{"code": "from trajgen_tools import read_file\nfor i in range(3):\n    print(read_file(path='a'))"})
+	if c.Planted != nil || c.Status != "ok" {
+		t.Errorf("the script's own call: %s %+v", c.Result, c.Planted)
+	}
+	var planted []bool
+	trace := f.session.Trace()
+	for _, each := range trace {
+		planted = append(planted, each.Planted != nil)
+	}
+	if diff := cmp.Diff([]bool{false, false, true, false}, planted); diff != "" {
+		t.Error(diff)
+	}
+	ep := episode.Episode{Calls: trace}
+	if diff := cmp.Diff([]episode.Place{{}, {Nested: 1}, {Nested: 2}, {Nested: 3}}, ep.Places()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestFaultWords makes calls that fail by themselves, and compares what the model sees with a planted fault byte for byte.
+func TestFaultWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, class, tool string
+		args              args
+	}{
+		{"late command", "timeout", "terminal", args{"command": "sleep 60", "timeout": 1}},
+		{"no process", "error_transient", "terminal", args{"command": "ulimit -u 0; ls -l | cat"}},
+		{"read-only", "error_permanent", "write_file", args{"path": "/usr/new", "content": "x"}},
+		{"unreadable", "error_permanent", "read_file", args{"path": "/proc/slabinfo"}},
+		{"unsearchable", "error_permanent", "search_files", args{"path": "/proc/slabinfo", "pattern": "x"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e := open(t, "native", "terminal", "file")
+			planted := faulty(t, e, tt.class).call(tt.tool, tt.args)
+			real := e.call(tt.tool, tt.args)
+			if real.Status != planted.Status || real.ErrorClass != planted.ErrorClass || real.Result != planted.Result {
+				t.Errorf("real    %s %s %s\nplanted %s %s %s", real.Status, real.ErrorClass, real.Result, planted.Status, planted.ErrorClass, planted.Result)
+			}
+		})
+	}
+}
