@@ -14,9 +14,7 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/check"
-	"trajgen/registry"
 	"trajgen/sandbox"
-	"trajgen/tools"
 )
 
 // offer returns the completions for the beginning of a flag's value or an argument, and the shell's directive.
@@ -27,7 +25,7 @@ var offers = map[string]offer{
 	"run": runs, "vs": runs,
 	"to": only(export.Names), "distribution": orFiles(distributions.Names), "map": orFiles(datasets.Mappings),
 	"dataset": orFiles(words(datasets.Bundled, datasets.BundledResearch, datasets.BundledBrowser, datasets.BundledSkills, datasets.BundledHome)), "shape": only(func() []string { return slices.Sorted(maps.Keys(datasets.Shapes())) }),
-	"toolsets": only(toolsetNames), "disabled-toolsets": only(toolsetNames), "disable": only(toolsetNames),
+	"toolsets": only(run.ToolsetNames), "disabled-toolsets": only(run.ToolsetNames), "disable": only(run.ToolsetNames),
 	"sandbox": only(sandbox.Names), "backend": only(sandbox.Names), "network": only(words("none", "loopback", "allowlist", "full")),
 	"isolation": only(words("strong", "user", "landlock", "none")), "policy": only(words("oracle", "noop", "noisy", "replay")),
 	"guardrails": only(words("off", "record", "tell", "stop")), "compaction": only(words("stop", "drop", "summarize")),
@@ -39,7 +37,7 @@ var offers = map[string]offer{
 // argumentOffers are the completions of arguments, by command.
 var argumentOffers = map[string]offer{
 	"trajgen report": runs, "trajgen export": runs, "trajgen compress": runs, "trajgen verify": runs, "trajgen repair": runs, "trajgen diff": runs, "trajgen merge": runs,
-	"trajgen tools schema": only(toolNames), "trajgen tools call": only(toolNames), "trajgen toolsets resolve": only(toolsetNames),
+	"trajgen tools schema": only(run.ToolNames), "trajgen tools call": only(run.ToolNames), "trajgen toolsets resolve": only(run.ToolsetNames),
 	"trajgen distributions show": orFiles(distributions.Names), "trajgen distributions sample": orFiles(distributions.Names),
 }
 
@@ -97,30 +95,4 @@ func runs(begun string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
-}
-
-func toolsetNames() []string {
-	reg, err := run.NewRegistry(run.Default())
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, set := range reg.Toolsets() {
-		names = append(names, set.Name)
-	}
-	return names
-}
-
-func toolNames() []string {
-	reg, err := registry.New(tools.Builtin()...)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, tool := range reg.Tools() {
-		if !tool.Planned() {
-			names = append(names, tool.Name)
-		}
-	}
-	return names
 }

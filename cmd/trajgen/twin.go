@@ -95,7 +95,7 @@ something.`,
 		}
 		tally, err := tallied(cmd.Context(), replayed, recording, against)
 		return twinReport{Run: replayed + against, Recording: recording, Tools: tally.List()}, err
-	}, printCoverage)
+	}, func(w io.Writer, r twinReport) error { return twin.PrintCoverage(w, r.Tools) })
 }
 
 func tallied(ctx context.Context, replayed, recording, against string) (twin.Tally, error) {
@@ -111,16 +111,4 @@ func tallied(ctx context.Context, replayed, recording, against string) (twin.Tal
 	}
 	defer tape.Close()
 	return tape.Others()
-}
-
-func printCoverage(w io.Writer, r twinReport) error {
-	fmt.Fprintf(w, "%7s %7s %7s  %-30s %s\n", "calls", "hits", "share", "tool", "misses")
-	for _, c := range r.Tools {
-		var kinds []string
-		for _, kind := range slices.Sorted(maps.Keys(c.Misses)) {
-			kinds = append(kinds, fmt.Sprintf("%s %d", kind, c.Misses[kind]))
-		}
-		fmt.Fprintf(w, "%7d %7d %6.1f%%  %-30s %s\n", c.Calls, c.Hits, 100*c.HitShare, c.Tool, strings.Join(kinds, ", "))
-	}
-	return nil
 }

@@ -2,8 +2,11 @@ package twin
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"trajgen/pipeline/episode"
 )
@@ -105,4 +108,17 @@ func (t *Tape) Info() (Info, error) {
 	var err error
 	info.Disk, err = t.index.Disk()
 	return info, err
+}
+
+// PrintCoverage prints what a recording answers, a line for each tool.
+func PrintCoverage(w io.Writer, tools []Coverage) error {
+	fmt.Fprintf(w, "%7s %7s %7s  %-30s %s\n", "calls", "hits", "share", "tool", "misses")
+	for _, c := range tools {
+		var kinds []string
+		for _, kind := range slices.Sorted(maps.Keys(c.Misses)) {
+			kinds = append(kinds, fmt.Sprintf("%s %d", kind, c.Misses[kind]))
+		}
+		fmt.Fprintf(w, "%7d %7d %6.1f%%  %-30s %s\n", c.Calls, c.Hits, 100*c.HitShare, c.Tool, strings.Join(kinds, ", "))
+	}
+	return nil
 }
