@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestPlantedFaults plays runs with planted faults on one worker and on eight, and kills one again and again: each has the same rows.
+func TestPlantedFaults(t *testing.T) {
+	t.Parallel()
+	for name, faults := range map[string]string{
+		"level": "level: 0.3\n",
+		"twins": "twins: true\nclasses: [error_transient, wrong_value, schema_drift, none]\npairs: 6\nposition: ordinal\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "faults.yaml")
+			if err := os.WriteFile(file, []byte(faults), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			args := func(dir, workers string) []string {
+				return []string{"run", "--dataset", "bundled", "--max-tasks", "8", "--policy", "oracle", "--seed", "3", "--faults", file, "--workers", workers, "--out", dir, "--quiet"}
+			}
+			one := filepath.Join(t.TempDir(), "one")
+			succeed(t, args(one, "1")...)
+			want := rows(t, one)
+			eight := filepath.Join(t.TempDir(), "eight")
+			succeed(t, args(eight, "8")...)
+			sameRows(t, want, rows(t, eight))
+
+			killed := filepath.Join(t.TempDir(), "killed")
+			for kills := 0; kills < 4; kills++ {
+				with := args(killed, "4")
+				if _, err := os.Stat(filepath.Join(killed, "run.json")); err == nil {
+					with = append(with, "--resume")
+				}
+				cmd := exec.Command(build(t), with...)
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- cmd.Wait() }()
+				select {
+				case <-ended:
+				case <-time.After(time.Duration(300+400*kills) * time.Millisecond):
+					_ = cmd.Process.Kill()
+					<-ended
+				}
+			}
+			succeed(t, append(args(killed, "4"), "--resume")...)
+			sameRows(t, want, rows(t, killed))
+			succeed(t, "verify", "--run", killed)
+			if name == "twins" {
+				twinsAreSound(t, one)
+			}
+		})
+	}
+}
+
+// twinsAreSound checks what the tables say of the twins of an agent without chance: its placebos come out as their clean episodes.
+func twinsAreSound(t *testing.T, dir string) {
+	t.Helper()
+	var report struct {
+		Placebo struct {
+			Harm struct {
+				N     int     `json:"n"`
+				Value float64 `json:"value"`
+			} `json:"harm"`
+		} `json:"placebo"`
+		Cells []json.RawMessage `json:"cells"`
+	}
+	out := succeed(t, "reliability", "--run", dir, "--json").out
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Cells) < 5 {
+		t.Errorf("%d cells, want one for each tool and class:\n%s", len(report.Cells), out)
+	}
+	if report.Placebo.Harm.N < 10 || report.Placebo.Harm.Value != 0 {
+		t.Errorf("%d placebos do harm %v", report.Placebo.Harm.N, report.Placebo.Harm.Value)
+	}
+}
