@@ -86,12 +86,15 @@ func (t *trace) Forget(before int) {
 	t.forgotten = max(t.forgotten, before)
 }
 
-// Shows reports whether the model still sees the whole result of one of its own calls: the call has ended, its result was not cut,
-// and it was not forgotten.
+// Shows reports whether the model still sees the whole result of one of its own calls: the call has ended, its result was neither
+// cut nor replaced by a planted fault, and it was not forgotten.
 func (t *trace) Shows(turn int, id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	same := func(p *prepared) bool { return p.done && p.call.Turn == turn && p.call.ID == id }
+	partly := func(p *prepared) bool {
+		return p.call.Truncated || p.call.Planted != nil && p.call.Planted.RealResult != p.call.Result
+	}
 	return turn >= t.forgotten && slices.ContainsFunc(t.calls, same) &&
-		!slices.ContainsFunc(t.calls, func(p *prepared) bool { return same(p) && p.call.Truncated })
+		!slices.ContainsFunc(t.calls, func(p *prepared) bool { return same(p) && partly(p) })
 }

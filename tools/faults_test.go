@@ -254,3 +254,66 @@ func TestFaultWords(t *testing.T) {
 		})
 	}
 }
+
+// TestFaultStale gives what the same call gave before the agent changed the file.
+func TestFaultStale(t *testing.T) {
+	t.Parallel()
+	e := open(t, "native", "file")
+	e.write("a", "of old")
+	f := faultyAt(t, e, "stale", episode.Place{Turn: 1}, new(time.Duration))
+	look := registry.Request{ID: "c", Name: "read_file", Arguments: `{"path":"a"}`}
+	before := f.session.Call(t.Context(), look)
+	e.write("a", "of new")
+	look.Turn = 1
+	late := f.session.Call(t.Context(), look)
+	if late.Planted == nil || late.Result != before.Result || !strings.Contains(late.Planted.RealResult, "of new") {
+		t.Errorf("%s, planted %+v, want %s", late.Result, late.Planted, before.Result)
+	}
+	look.Turn = 2
+	if now := f.session.Call(t.Context(), look); now.Planted != nil || now.Result != late.Planted.RealResult {
+		t.Errorf("%s, planted %+v", now.Result, now.Planted)
+	}
+}
+
+// TestFaultsOfStrangers plants what only tools have that others answer.
+func TestFaultsOfStrangers(t *testing.T) {
+	t.Parallel()
+	page := registry.Define(registry.Definition{
+		Name: "page", Toolset: "pages", Description: "A page.", NoSandbox: true, Outside: "web", Untrusted: "web", ReadOnly: true,
+	}, func(context.Context, *registry.Env, struct{}) (any, error) {
+		return map[string]string{"text": "what a page says"}, nil
+	})
+	r, err := registry.New(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toolset, err := r.Select([]string{"pages"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for class, want := range map[string]struct {
+		status episode.CallStatus
+		text   string
+		first  int // call that has none again
+	}{
+		"canary_text": {"ok", "what a page says", 1}, "rate_limited": {"unavailable", "429", 2}, "auth_expired": {"unavailable", "401", 4},
+		"tool_missing": {"ok", "what a page says", 0}, "partial_write": {"ok", "what a page says", 0}, "duplicated": {"ok", "what a page says", 0},
+	} {
+		planter := faults.NewSingle(faults.Settings{}, episode.Key{Task: "t"}, faults.Single{Class: class, P: 1})
+		session := toolset.Session(registry.SessionConfig{Services: []any{planter}})
+		for i := range 4 {
+			c := session.Call(t.Context(), registry.Request{ID: "c", Turn: i, Name: "page", Arguments: "{}"})
+			if planted := c.Planted != nil; planted != (i < want.first) {
+				t.Errorf("%s: call %d: planted %+v", class, i, c.Planted)
+			} else if planted && (c.Status != want.status || !strings.Contains(c.Result, want.text)) {
+				t.Errorf("%s: %s %s", class, c.Status, c.Result)
+			} else if planted && class == "canary_text" && !strings.HasSuffix(c.Result, c.Planted.Target.Token+`."}`) {
+				t.Errorf("%s: %s has no %+v", class, c.Result, c.Planted.Target)
+			}
+		}
+		if session.Fault() != nil {
+			t.Errorf("%s: fault of the episode: %v", class, session.Fault())
+		}
+		session.Close()
+	}
+}
