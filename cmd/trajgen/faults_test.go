@@ -18,7 +18,7 @@ func faultyTasks(n int) string {
 	script := "import trajgen_tools as t\nt.ticket_add(title='from a script')\nprint(open('a.txt').read())\nprint(t.read_file(path='a.txt'))"
 	calls := []any{
 		map[string]any{"name": "write_file", "arguments": map[string]any{"path": "a.txt", "content": "one 1234\ntwo 5678\n"}},
-		map[string]any{"name": "terminal", "arguments": map[string]any{"command": "echo in the background > b.txt", "background": true}},
+		map[string]any{"name": "terminal", "arguments": map[string]any{"command": "sleep 600", "background": true}},
 		map[string]any{"name": "web_search", "arguments": map[string]any{"query": "lighthouse"}},
 		map[string]any{"name": "ticket_add", "arguments": map[string]any{"title": "a"}},
 		map[string]any{"name": "mcp_notes_add", "arguments": map[string]any{"text": "a"}},
