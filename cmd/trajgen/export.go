@@ -49,7 +49,7 @@ bytes. An earlier export to the same place stands until the new one is whole. --
 written instead of a journal: run directories, exports to parquet, arrow or hf, and files of an export to jsonl.
 
 Formats (trajgen export --list has their settings, for --set):
-` + formatTexts() + `
+` + export.FormatTexts() + `
 What a format cannot carry is counted and said on stderr: episodes that it has no place for, such as those without a
 reward where one is needed, and columns that it lacks. Error outcomes are episodes like all others: --where
 'outcome == "success"' or 'reward > 0' is what most fine-tuning wants.
@@ -58,7 +58,7 @@ reward where one is needed, and columns that it lacks. Error outcomes are episod
 'reward >= 0.5 and "terminal" in tools and turns < 20', or, of tasks that are neither too easy nor too hard,
 'group.mean >= 0.2 and group.mean <= 0.8'. A comparison with nil by < or > is false. A meta.NAME that
 no episode has is refused; meta?.NAME asks for it all the same. It can ask about:
-` + variableTexts() + `
+` + export.VariableTexts() + `
 Then --dedupe leaves out repetitions within a task, and --per-task chooses among its samples: the best has the highest
 reward, then the fewest tokens, then the lowest sample. What is left out stays in the journal.
 
@@ -71,7 +71,7 @@ that this is meant, it is 0.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.list {
-				return listFormats(std.out, o.json)
+				return listFormats(std, o.json)
 			}
 			work := func(ctx context.Context) error { return o.export(ctx, std) }
 			return ending(cmd.Context(), "interrupted; nothing was written", work)
@@ -91,6 +91,16 @@ that this is meant, it is 0.`,
 	flags.BoolVar(&o.list, "list", false, "list the formats with their settings")
 	flags.BoolVar(&o.json, "json", false, "print what came of it on stdout as JSON: files, episodes, dropped (by reason) and notes")
 	return cmd
+}
+
+func listFormats(std stdio, asJSON bool) error {
+	if asJSON {
+		return writeJSON(std.out, export.List())
+	}
+	for _, format := range export.List() {
+		fmt.Fprint(std.out, format.Text())
+	}
+	return nil
 }
 
 func (o *exportOptions) validate() error {
