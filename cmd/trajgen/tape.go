@@ -30,27 +30,10 @@ func newTapeInfo(std stdio) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, args []string) (check.TapeInfo, error) {
 		return check.Taped(cmd.Context(), args[0])
-	}, printTape)
-}
-
-func printTape(w io.Writer, info check.TapeInfo) error {
-	if r := info.Recording; r != nil {
-		fmt.Fprintf(w, "%d exchanges of %d requests, %d without an answer; %.1f MB, %.1f MB on the disk\ndigest: %s\n",
-			r.Exchanges, r.Requests, r.Failed, float64(r.Bytes)/1e6, float64(r.Disk)/1e6, r.Digest)
-		if info.Damage != "" {
-			fmt.Fprintf(w, "damaged: %s\n", info.Damage)
-		}
-		fmt.Fprintf(w, "\n%9s %8s %6s %9s  %s\n", "exchanges", "requests", "failed", "kB", "host")
-		for _, h := range r.Hosts {
-			fmt.Fprintf(w, "%9d %8d %6d %9.1f  %s\n", h.Exchanges, h.Requests, h.Failed, float64(h.Bytes)/1e3, h.Host)
-		}
-		return nil
-	}
-	fmt.Fprintf(w, "answered from the recording of %s\n\n%7s %7s %7s  %s\n", info.Replayed, "hits", "loose", "misses", "host or provider")
-	for _, c := range info.Coverage {
-		fmt.Fprintf(w, "%7d %7d %7d  %s\n", c.Hits, c.Loose, c.Misses, c.Of)
-	}
-	return nil
+	}, func(w io.Writer, info check.TapeInfo) error {
+		_, err := io.WriteString(w, info.Text())
+		return err
+	})
 }
 
 func newTapeExport(std stdio) *cobra.Command {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"trajgen/pipeline/run"
 	"trajgen/tools/web"
@@ -41,6 +42,28 @@ func Taped(ctx context.Context, dir string) (info TapeInfo, err error) {
 	has, err := recording.Info()
 	info.Recording = &has
 	return info, err
+}
+
+// Text is the recording by host, or what it answered by host and provider.
+func (info TapeInfo) Text() string {
+	var text strings.Builder
+	if r := info.Recording; r != nil {
+		fmt.Fprintf(&text, "%d exchanges of %d requests, %d without an answer; %.1f MB, %.1f MB on the disk\ndigest: %s\n",
+			r.Exchanges, r.Requests, r.Failed, float64(r.Bytes)/1e6, float64(r.Disk)/1e6, r.Digest)
+		if info.Damage != "" {
+			fmt.Fprintf(&text, "damaged: %s\n", info.Damage)
+		}
+		fmt.Fprintf(&text, "\n%9s %8s %6s %9s  %s\n", "exchanges", "requests", "failed", "kB", "host")
+		for _, h := range r.Hosts {
+			fmt.Fprintf(&text, "%9d %8d %6d %9.1f  %s\n", h.Exchanges, h.Requests, h.Failed, float64(h.Bytes)/1e3, h.Host)
+		}
+		return text.String()
+	}
+	fmt.Fprintf(&text, "answered from the recording of %s\n\n%7s %7s %7s  %s\n", info.Replayed, "hits", "loose", "misses", "host or provider")
+	for _, c := range info.Coverage {
+		fmt.Fprintf(&text, "%7d %7d %7d  %s\n", c.Hits, c.Loose, c.Misses, c.Of)
+	}
+	return text.String()
 }
 
 // Recording opens the recording that a run directory has.
