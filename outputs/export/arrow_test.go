@@ -85,6 +85,7 @@ func plain(t *testing.T, rows []object) (same []object) {
 
 func TestArrowReadsEveryValue(t *testing.T) {
 	episodes := sinktest.Episodes(32)
+	sinktest.Plant(episodes[len(episodes)/2:])
 	large := sinktest.Episode(500, 0)
 	large.Messages[1].Content = sinktest.Large(5 << 20)
 	large.Calls[0].Result = sinktest.Large(3 << 20)

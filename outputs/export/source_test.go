@@ -73,6 +73,7 @@ var sameAsRow = cmp.Options{
 // What a run writes can be read back, and exported again: the same bytes come out.
 func TestFilesGiveTheEpisodesBack(t *testing.T) {
 	episodes := append(sinktest.Episodes(24), resent())
+	sinktest.Plant(episodes[len(episodes)/2:])
 	episodes[24].Row, episodes[24].Task.Row, episodes[24].Toolsets = 24, 24, []string{}
 	for _, format := range []string{"parquet", "arrow", "hf", "jsonl"} {
 		t.Run(format, func(t *testing.T) {

@@ -19,7 +19,6 @@ func TestReportProofs(t *testing.T) {
 	for row, proof := range proofs {
 		for sample := range 2 {
 			ep := sinktest.Episode(row, sample)
-			ep.Twin = nil
 			ep.Proof = proof
 			episodes = append(episodes, ep)
 		}

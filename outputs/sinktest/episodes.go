@@ -52,27 +52,9 @@ func Episode(row, sample int) *episode.Episode {
 			Digest: "d1", Gold: new(1.0), Faults: map[string]string{"noop": "timeout"}, Attacks: map[string]*float64{"preload": new(0.5), "reward-file": nil},
 		}
 	}
-	var level *episode.PlantedLevel
-	var twin *episode.Twin
-	switch i % 8 {
-	case 5:
-		level = &episode.PlantedLevel{Level: 0.1, LogP: -2.5}
-	case 6:
-		twin = &episode.Twin{Role: episode.TwinPlacebo, Of: "clean", Class: "none", P: 0.5, Prefix: episode.PrefixReplayed}
-		key.Twin = twin.Name()
-	case 7:
-		twin = &episode.Twin{
-			Role: episode.TwinFault, Of: "clean", Class: "wrong_value", Variant: "date", P: 0.25, Turn: 1, Index: 2, Ordinal: 3, Replicate: 1,
-			Prefix: episode.PrefixRecorded, PrefixTokens: 99, Reactions: []string{"retry", "says"}, UsedWrong: new(true), UsedTrue: new(false),
-			SafeSuccess: new(false), Recoverable: new(true),
-		}
-		key.Twin = twin.Name()
-	}
 	ep := &episode.Episode{
-		Proof:   proof,
-		Twin:    twin,
-		Planted: level,
-		Schema:  episode.SchemaVersion, ID: key.ID(), Key: key, Row: row, Run: "f1e2d3", Attempt: 1,
+		Proof:  proof,
+		Schema: episode.SchemaVersion, ID: key.ID(), Key: key, Row: row, Run: "f1e2d3", Attempt: 1,
 		Task: episode.Task{
 			ID: task, Row: row,
 			Prompt: []episode.Message{{Role: "user", Content: "Schreib „Größe“ — 写一个文件 🙂 & <b>"}},
@@ -148,10 +130,6 @@ func addTurn(ep *episode.Episode, i int, began time.Time) {
 		Verdict: &episode.Verdict{Verdict: "ask", Rule: "delete", Reason: "deletes a tree", Decision: "approved by model",
 			Usage: &episode.Usage{Prompt: 210, Completion: 12, Reported: true}},
 		Started: began.Add(time.Second), Elapsed: time.Duration(800+i) * time.Microsecond, SandboxTime: 640 * time.Microsecond,
-		Planted: &episode.Planted{
-			Class: "wrong_value", Variant: "date", Effect: episode.EffectDone, P: 0.05, From: 0, RealStatus: episode.CallOK, RealResult: `"2026-01-02"`,
-			Target: &episode.PlantedTarget{Pointer: "/output", True: "2026-01-02", Wrong: "2026-01-12"},
-		},
 	}, {
 		ID: "call_2", Turn: 0, Index: 1, Name: "terminal", Toolset: "terminal",
 		RawArguments: ep.Messages[2].Calls[1].Arguments, Status: episode.CallInvalidArguments, ErrorClass: "not_json",
@@ -235,4 +213,32 @@ func bare(ep *episode.Episode) {
 	ep.Drift, ep.Compactions = nil, nil
 	ep.Sandbox, ep.Started, ep.Elapsed, ep.Phases = episode.Sandbox{}, time.Time{}, 0, episode.Phases{}
 	ep.Task.Prompt = nil
+}
+
+// Plant makes episodes such as runs with planted faults have: each has a call with one, and some are twins.
+func Plant(episodes []*episode.Episode) {
+	for i, ep := range episodes {
+		if len(ep.Calls) == 0 {
+			continue
+		}
+		ep.Calls[0].Planted = &episode.Planted{
+			Class: "wrong_value", Variant: "date", Effect: episode.EffectDone, P: 0.05, From: 0, RealStatus: episode.CallOK, RealResult: `"2026-01-02"`,
+			Target: &episode.PlantedTarget{Pointer: "/output", True: "2026-01-02", Wrong: "2026-01-12"},
+		}
+		switch i % 3 {
+		case 0:
+			ep.Planted = &episode.PlantedLevel{Level: 0.1, LogP: -2.5}
+			continue
+		case 1:
+			ep.Twin = &episode.Twin{Role: episode.TwinPlacebo, Of: "clean", Class: "none", P: 0.5, Prefix: episode.PrefixReplayed}
+		case 2:
+			ep.Twin = &episode.Twin{
+				Role: episode.TwinFault, Of: "clean", Class: "wrong_value", Variant: "date", P: 0.25, Turn: 1, Index: 2, Ordinal: 3, Replicate: 1,
+				Prefix: episode.PrefixRecorded, PrefixTokens: 99, Reactions: []string{"retry", "says"}, UsedWrong: new(true), UsedTrue: new(false),
+				SafeSuccess: new(false), Recoverable: new(true),
+			}
+		}
+		ep.Key.Twin = ep.Twin.Name()
+		ep.ID = ep.Key.ID()
+	}
 }
