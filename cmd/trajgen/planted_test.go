@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -53,7 +54,9 @@ func TestPlantedFaults(t *testing.T) {
 			}
 			succeed(t, append(args(killed, "4"), "--resume")...)
 			sameRows(t, want, rows(t, killed))
-			succeed(t, "verify", "--run", killed)
+			if said := succeed(t, "verify", "--run", killed).out; !strings.Contains(said, "8 of 8 episodes") || !strings.Contains(said, "nothing differs") {
+				t.Error(said)
+			}
 			if name == "twins" {
 				twinsAreSound(t, one)
 			}

@@ -157,11 +157,11 @@ func (a *attempt) took(req *model.Request, reply *model.Reply, refused []episode
 		FinishReason: reply.FinishReason, Usage: reply.Usage, Started: began, Elapsed: elapsed, Waited: reply.Waited, Fallback: reply.Fallback, Retries: append(refused, reply.Retries...),
 		Repairs: reply.Repairs, Raw: reply.Raw, Service: reply.Service, Tokens: ep.KeepTokens(reply.Tokens),
 	})
-	if a.twin.holds(index) {
-		// The clean episode paid for it.
-	} else if index == a.twin.length() {
+	switch {
+	case a.twin.holds(index): // its clean episode paid for it
+	case index == a.twin.length():
 		ep.Usage = reply.Usage
-	} else {
+	default:
 		ep.Usage = ep.Usage.Add(reply.Usage)
 	}
 	ep.Model = reply.Model

@@ -30,7 +30,8 @@ type Verification struct {
 	Run         string           `json:"run"`
 	OK          bool             `json:"ok"`
 	Planned     int              `json:"planned"`
-	Episodes    int              `json:"episodes"` // with an attempt that counts
+	Episodes    int              `json:"episodes"`        // with an attempt that counts
+	Twins       int              `json:"twins,omitempty"` // of them, that are twins of others and not among the planned
 	Attempts    int              `json:"attempts"`
 	Rows        int64            `json:"rows"`  // of trajectories/
 	Calls       int64            `json:"calls"` // of tool_calls/
@@ -83,8 +84,12 @@ func (v *Verification) Text() string {
 	if v.Planned > 0 { // unknown for a merged run
 		of = fmt.Sprintf("of %d ", v.Planned)
 	}
-	fmt.Fprintf(&text, "%s: %d %sepisodes in %d attempts, %d rows, %d tool calls: %s\n",
-		v.Run, v.Episodes, of, v.Attempts, v.Rows, v.Calls, verdict)
+	twins := ""
+	if v.Twins > 0 {
+		twins = fmt.Sprintf(" and %d twins", v.Twins)
+	}
+	fmt.Fprintf(&text, "%s: %d %sepisodes%s in %d attempts, %d rows, %d tool calls: %s\n",
+		v.Run, v.Episodes-v.Twins, of, twins, v.Attempts, v.Rows, v.Calls, verdict)
 	return text.String()
 }
 
@@ -243,12 +248,16 @@ func (v *Verification) made(ctx context.Context, reader *journal.Reader) error {
 		v.identity(ep)
 		v.shows(ep)
 		builder.Add(ep)
+		if ep.Twin != nil {
+			v.Twins++
+			return
+		}
 		missing.add(ep)
 	})
 	if err := v.files(ctx, source, builder); err != nil {
 		return v.unread(err)
 	}
-	if absent := v.Planned - v.Episodes; absent > 0 {
+	if absent := v.Planned - (v.Episodes - v.Twins); absent > 0 {
 		v.differ("journal: %d of %d episodes are missing (trajgen run --resume plays them): %s", absent, v.Planned, missing.text(v.manifest.Tasks))
 	}
 	return nil
