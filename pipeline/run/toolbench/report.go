@@ -53,7 +53,6 @@ type Tool struct {
 	digests     // of its shape
 
 	micros []float64
-	firsts []float64    // of the first play of each call
 	failed map[int]bool // calls with an error
 }
 
