@@ -24,7 +24,7 @@ func TestPlantedFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := func(dir, workers string) []string {
-				return []string{"run", "--dataset", "bundled", "--max-tasks", "8", "--policy", "oracle", "--seed", "3", "--faults", file, "--workers", workers, "--out", dir, "--quiet"}
+				return []string{"run", "--dataset", "bundled", "--max-tasks", "8", "--policy", "oracle", "--seed", "3", "--faults", file, "--workers", workers, "--out", dir, "--quiet", "--durable-turns"}
 			}
 			one := filepath.Join(t.TempDir(), "one")
 			succeed(t, args(one, "1")...)
@@ -82,6 +82,30 @@ func twinsAreSound(t *testing.T, dir string) {
 	}
 	if len(report.Cells) < 5 {
 		t.Errorf("%d cells, want one for each tool and class:\n%s", len(report.Cells), out)
+	}
+	// Elsewhere a twin is no sample of its task.
+	var played struct {
+		Episodes struct{ Present, Missing int }
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &played); err != nil || played.Episodes.Present != 8 || played.Episodes.Missing != 0 {
+		t.Errorf("the report has %+v, %v", played, err)
+	}
+	if said := succeed(t, "diff", dir, dir, "--json").out; !strings.Contains(said, `"success_rate": {
+    "from": 1,
+    "to": 1,`) {
+		t.Errorf("diff counts twins:\n%.2000s", said)
+	}
+	for _, to := range []string{"openai", "inspect"} {
+		file := filepath.Join(t.TempDir(), "out.json")
+		succeed(t, "export", "--run", dir, "--to", to, "--where", "group.n == 1", "--out", file)
+		said := succeed(t, "export", "--run", dir, "--to", to, "--out", filepath.Join(t.TempDir(), "out.json"), "--json").out
+		if !strings.Contains(said, `"rows": 8`) {
+			t.Errorf("export to %s: %s", to, said)
+		}
 	}
 	if report.Placebo.Harm.N < 10 || report.Placebo.Harm.Value != 0 {
 		t.Errorf("%d placebos do harm %v", report.Placebo.Harm.N, report.Placebo.Harm.Value)

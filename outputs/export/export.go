@@ -103,6 +103,7 @@ type Format struct {
 	nests   bool // an episode holds its subagents
 	trains  bool // trainers learn from its rewards
 	shows   bool // trainers learn from its conversations, without rewards
+	epochs  bool // it knows episodes by task and sample, as which a twin would be a second one
 	open    func(path string, options Options) (target, error)
 }
 
@@ -168,7 +169,7 @@ func Open(name, path string, options Options) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{target: out, path: path, imaging: format.imaging, nests: format.nests, trains: format.trains, teaches: format.trains || format.shows, options: options, lost: notes{}}, nil
+	return &Sink{target: out, path: path, imaging: format.imaging, nests: format.nests, trains: format.trains, teaches: format.trains || format.shows, epochs: format.epochs, options: options, lost: notes{}}, nil
 }
 
 // Source yields episodes in dataset order: by row, then sample. A journal.Reader is one.

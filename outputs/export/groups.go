@@ -37,6 +37,9 @@ func (c *chosen) group(ctx context.Context) error {
 			g = &group{}
 			c.groups[key] = g
 		}
+		if ep.Twin != nil { // which is no sample of its task
+			continue
+		}
 		if ep.Reward == nil {
 			g.missing++
 			continue

@@ -19,6 +19,7 @@ import (
 var inspectFormat = Format{
 	imaging: inlined,
 	nests:   true,
+	epochs:  true,
 	About:   "an Inspect evaluation log, version 2: a sample of it is a task's, an epoch is a sample's (.eval, or .json)",
 	Settings: map[string]Setting{
 		"file": {

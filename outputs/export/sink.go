@@ -31,6 +31,7 @@ type Sink struct {
 	nests     bool
 	trains    bool
 	teaches   bool
+	epochs    bool
 	options   Options
 	lost      notes
 	failed    error
@@ -50,7 +51,7 @@ func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 	if why := ep.Proof.Unsound(); why != "" && s.trains && !s.options.Unsound {
 		return &Refusal{Reason: why}
 	}
-	if s.teaches && !s.options.Faulted && faulted(ep) {
+	if !s.options.Faulted && (s.teaches && faulted(ep) || (s.teaches || s.epochs) && ep.Twin != nil) {
 		return &Refusal{Reason: "faults were planted into its calls, or it is a twin"}
 	}
 	err := finite(ep)
@@ -75,9 +76,6 @@ func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 
 // faulted reports whether an episode is no ordinary one, as the run put faults into it or played it as a twin.
 func faulted(tree *episode.Episode) bool {
-	if tree.Twin != nil {
-		return true
-	}
 	for ep := range tree.Tree() {
 		if slices.ContainsFunc(ep.Calls, func(c episode.ToolCall) bool { return c.Planted != nil }) {
 			return true

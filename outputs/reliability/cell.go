@@ -17,7 +17,9 @@ type play struct {
 	twin                   *episode.Twin // nil for a clean episode
 	resolved               bool
 	success                float64
-	turns                  []cost // by the place of the turn
+	turns                  []cost   // by the place of the turn
+	calls                  []string // tools of a clean episode's calls
+	unplanted              bool     // the fault found nothing to change
 }
 
 // cost is that of a turn and its calls.
@@ -32,12 +34,17 @@ type cost struct {
 // played takes what pairs need of an episode.
 func (b *Builder) played(ep *episode.Episode) (*play, error) {
 	p := &play{id: ep.ID, task: ep.Key.Task, answer: ep.Answer, twin: ep.Twin, resolved: ep.Outcome.AgentsDoing(), success: success(ep)}
-	if t := ep.Twin; t != nil && t.Prefix != episode.PrefixDiverged {
-		if t.Ordinal < 0 || t.Ordinal >= len(ep.Calls) || t.P <= 0 || t.P > 1 {
+	if t := ep.Twin; t == nil {
+		for _, call := range ep.Calls {
+			p.calls = append(p.calls, strings.Clone(call.Name))
+		}
+	} else {
+		reached := t.Ordinal >= 0 && t.Ordinal < len(ep.Calls) // a twin that ended in an error may not have got there
+		if t.P <= 0 || t.P > 1 || t.Ordinal < 0 || p.resolved && !reached {
 			return nil, fmt.Errorf("twin %s of %s: its call is %d of %d and its probability %v: the journal is damaged, see trajgen verify",
 				ep.ID, t.Of, t.Ordinal, len(ep.Calls), t.P)
 		}
-		p.tool = ep.Calls[t.Ordinal].Name
+		p.unplanted = t.Role == episode.TwinFault && p.resolved && ep.Calls[t.Ordinal].Planted == nil
 	}
 	at := map[int]int{}
 	for i := range ep.Turns {

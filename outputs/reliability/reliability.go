@@ -19,6 +19,8 @@ type Report struct {
 	Placebos int `json:"placebos"`
 	Diverged int `json:"diverged"` // a tool gave another result before the fault: left out
 	Orphans  int `json:"orphans"`  // twins whose clean episode the run does not have: left out
+	// Unplanted twins had no fault, as a tool gave something else at the call itself than in the clean episode: left out.
+	Unplanted int `json:"unplanted"`
 	// PlaceboOff says that the 99.9 % interval of the placebos' harm leaves out 0: the harm of the other cells cannot be trusted.
 	PlaceboOff bool    `json:"placebo_off"`
 	Placebo    *Cell   `json:"placebo"` // of all tools; null without placebos
@@ -130,8 +132,15 @@ func (b *Builder) Finish() *Report {
 		}
 		clean := b.clean[t.twin.Of]
 		switch {
-		case clean == nil:
+		case clean == nil || t.twin.Ordinal >= len(clean.calls):
 			r.Orphans++
+			continue
+		case t.unplanted:
+			r.Unplanted++
+			continue
+		}
+		t.tool = clean.calls[t.twin.Ordinal]
+		switch {
 		case t.twin.Prefix == episode.PrefixDiverged:
 			r.Diverged++
 		case placebo:

@@ -34,6 +34,8 @@ func twinOf(clean *episode.Episode, class string, outcome episode.Outcome, turns
 	ep.Twin = &episode.Twin{Role: episode.TwinFault, Of: clean.ID, Class: class, P: 0.5, Prefix: episode.PrefixReplayed, Reactions: reactions}
 	if class == "none" {
 		ep.Twin.Role = episode.TwinPlacebo
+	} else if len(ep.Calls) > 0 {
+		ep.Calls[0].Planted = &episode.Planted{Class: class}
 	}
 	return ep
 }
@@ -142,6 +144,20 @@ func TestUnresolvedPairsAreBounded(t *testing.T) {
 	}
 	near(t, "least harm", c.Bounds.Low, 10.0/tasks)
 	near(t, "greatest harm", c.Bounds.High, 12.0/tasks)
+}
+
+// TestTwinsThatAreLeftOut has a twin that died before its call, which is a pair without a verdict, and one whose call gave nothing that the
+// fault changes.
+func TestTwinsThatAreLeftOut(t *testing.T) {
+	clean := played("clean", 1, episode.Success, 3)
+	dead := twinOf(clean, "timeout", episode.SandboxError, 3)
+	dead.Calls = nil
+	without := twinOf(clean, "empty", episode.Success, 3)
+	without.Calls[0].Planted = nil
+	r := report(t, []*episode.Episode{clean, dead, without})
+	if len(r.Cells) != 1 || r.Cells[0].Tool != "read_file" || r.Cells[0].Class != "timeout" || r.Cells[0].Unresolved != 1 || r.Unplanted != 1 {
+		t.Errorf("cells %+v, %d without a fault", r.Cells, r.Unplanted)
+	}
 }
 
 func TestOtherRun(t *testing.T) {

@@ -14,6 +14,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Orphans > 0 {
 		fmt.Fprintf(w, " · %d without their clean episode", r.Orphans)
 	}
+	if r.Unplanted > 0 {
+		fmt.Fprintf(w, " · %d whose call gave nothing that the fault changes", r.Unplanted)
+	}
 	fmt.Fprintln(w)
 	if why := r.Broken(); why != nil {
 		fmt.Fprintf(w, "do not trust these numbers: %v\n", why)

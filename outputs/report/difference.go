@@ -140,6 +140,9 @@ func (c *Comparison) AddFrom(ep *episode.Episode) { c.add(&c.from, ep) }
 func (c *Comparison) AddTo(ep *episode.Episode) { c.add(&c.to, ep) }
 
 func (c *Comparison) add(s *side, ep *episode.Episode) {
+	if ep.Twin != nil { // which is no sample of its task
+		return
+	}
 	t := tallyOf(&s.tasks, ep.Key.Task)
 	t.row = ep.Row
 	s.outcomes[sampleOf{kept(ep.Key.Task), ep.Key.Sample}] = kept(ep.Outcome)

@@ -48,17 +48,21 @@ type costTally struct {
 	usd               float64
 }
 
+func (c *costTally) add(other costTally) {
+	c.episodes, c.unknown, c.usd = c.episodes+other.episodes, c.unknown+other.unknown, c.usd+other.usd
+}
+
 func (s *spending) add(ep *episode.Episode) {
-	cost := tallyOf(&s.outcomes, ep.Outcome)
-	cost.episodes++
-	unknown := false
+	cost := costTally{episodes: 1}
 	for each := range ep.Tree() {
 		usd, known := episode.CostOf(each, s.prices, s.asked)
-		cost.usd, unknown = cost.usd+usd, unknown || !known && len(each.Turns) > 0
+		if cost.usd += usd; !known && len(each.Turns) > 0 {
+			cost.unknown = 1
+		}
 		s.addUsed(each)
 	}
-	if unknown {
-		cost.unknown++
+	if ep.Twin == nil {
+		tallyOf(&s.outcomes, ep.Outcome).add(cost)
 	}
 	for i := range ep.Earlier {
 		s.Cost.Earlier.add(&ep.Earlier[i])

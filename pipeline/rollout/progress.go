@@ -75,6 +75,7 @@ func (p *progress) recall() error {
 		return nil
 	}
 	var marks []int
+	before := len(p.ahead)
 	all, err := p.Recorder.Recall(p.ep.ID, p.ep.Attempt)
 	for i, data := range all {
 		var s step // a new one for each: what is absent is to be zero
@@ -92,8 +93,8 @@ func (p *progress) recall() error {
 		}
 		p.ahead = append(p.ahead, s)
 	}
-	if len(all) > 0 && len(p.ahead) > 0 {
-		first := &p.ahead[0]
+	if len(p.ahead) > before {
+		first := &p.ahead[before]
 		p.resumes, p.ep.Resumed = true, marks
 		p.ep.Started = first.Started.Add(first.Took.Elapsed - first.Spent)
 	}

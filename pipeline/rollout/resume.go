@@ -72,6 +72,7 @@ func (p *progress) results(turn int, done []episode.ToolCall) error {
 			defer p.mu.Unlock()
 			return p.differs(*d)
 		}
+		p.twin.passed = true
 	}
 	was, err := p.compare(turn, done)
 	if err != nil || p.Recorder == nil {

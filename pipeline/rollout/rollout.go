@@ -241,6 +241,9 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 	ep := a.ep
 	var fault *faultError
 	differed, stopped := a.progress.ended()
+	if short := a.twin.short(); err == nil && differed == nil && short != nil {
+		err, differed = errDiffers, short
+	}
 	switch {
 	case err == nil:
 		ep.Outcome = outcome(ep)

@@ -90,7 +90,7 @@ func (a *account) unplayed() {
 		usd = *ep.CostUSD
 	}
 	for _, s := range a.progress.rest() {
-		if s.Reply == nil {
+		if s.Reply == nil || a.twin.holds(s.Turn) {
 			continue
 		}
 		replies++

@@ -20,6 +20,8 @@ type prefix struct {
 	*attempt
 	clean *episode.Episode
 	inner registry.Twin // of the run; nil without
+
+	passed bool // the two have parted
 }
 
 // classDiverged is the class of a twin that could not follow its clean episode.
@@ -89,6 +91,7 @@ func (p *prefix) steps() (all []step, tokens int, err error) {
 			results.Results = append(results.Results, valid(shown(&call)))
 			left -= call.Elapsed
 		}
+		results.Left = max(left, time.Millisecond)
 		all = append(all, results)
 	}
 	return all, tokens, nil
@@ -102,6 +105,23 @@ func (p *prefix) calls(turn int) (own []episode.ToolCall) {
 		}
 	}
 	return own
+}
+
+// short says that a twin ended before it parted from its clean episode, as at a limit that only it reached, or that scripts made
+// another number of calls before it did.
+func (p *prefix) short() *episode.Difference {
+	switch {
+	case p == nil:
+	case !p.passed:
+		return &episode.Difference{Turn: len(p.ep.Turns), Call: -1, Name: "end", Was: "a turn more", Got: string(p.ep.Stop)}
+	default:
+		t := p.ep.Twin
+		at := slices.Index(p.ep.Places(), episode.Place{Turn: t.Turn, Index: t.Index})
+		if at != t.Ordinal {
+			return &episode.Difference{Turn: t.Turn, Call: t.Index, Name: "calls", Was: fmt.Sprint(t.Ordinal), Got: fmt.Sprint(at)}
+		}
+	}
+	return nil
 }
 
 // holds reports whether a turn belongs to the prefix of a twin; nil has none.

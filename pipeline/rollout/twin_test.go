@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -53,8 +52,19 @@ func TestTwin(t *testing.T) {
 	}
 }
 
+// TestTwinEndsEarly holds that a twin which does not get to the call where it parts counts as one that could not follow.
+func TestTwinEndsEarly(t *testing.T) {
+	t.Parallel()
+	touch := call(episode.Call{ID: "a", Name: "terminal", Arguments: `{"command": "touch a"}`})
+	clean := twinOf(t, nil, steps(touch, touch, say("done")), nil)
+	short := twinOf(t, clean, steps(say("no")), nil, func(p *rollout.Player) { p.Limits.Turns = 1 })
+	if short.Outcome != episode.Cancelled || short.Twin.Prefix != episode.PrefixDiverged || short.Differed == nil || short.Differed.Name != "end" || short.Usage.Prompt != 0 {
+		t.Errorf("%s, prefix %s, differed %v, paid %+v", short.Outcome, short.Twin.Prefix, short.Differed, short.Usage)
+	}
+}
+
 // twinOf plays a task, or a twin of an episode that parts in its second turn.
-func twinOf(t *testing.T, clean *episode.Episode, s *script, check []episode.Check) *episode.Episode {
+func twinOf(t *testing.T, clean *episode.Episode, s *script, check []episode.Check, edit ...func(*rollout.Player)) *episode.Episode {
 	t.Helper()
 	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})
 	if err != nil {
@@ -65,8 +75,10 @@ func twinOf(t *testing.T, clean *episode.Episode, s *script, check []episode.Che
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m model.Model = s
-	player := &rollout.Player{Model: m, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
+	player := &rollout.Player{Model: s, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
+	for _, e := range edit {
+		e(player)
+	}
 	task := episode.Task{ID: "t", Prompt: []episode.Message{{Role: "user", Content: "do it"}}, Verify: check}
 	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: []string{"terminal"}, Attempt: 1}
 	if clean != nil {

@@ -220,7 +220,7 @@ func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
 	if err := s.Exp.recorder.Forget(ep.ID, ep.Attempt); err != nil {
 		return err
 	}
-	if !ep.Pending {
+	if !ep.Pending && ep.Twin == nil {
 		s.sessions.Add(ep)
 	}
 	return nil

@@ -24,10 +24,11 @@ const planFile = "plan.json"
 // TwinPlan is which twins a run plays: a pure function of its clean episodes, its seed and the section faults.
 type TwinPlan struct {
 	Cells []TwinCell `json:"cells"`
-	// Skipped counts clean episodes that have no twins, by the reason.
+	// Skipped counts clean episodes that have no twins, or none from some call on, by the reason.
 	Skipped map[string]int `json:"skipped,omitempty"`
 
-	of map[string][]pipeline.PlannedTwin // by task
+	of    map[string][]pipeline.PlannedTwin // by task
+	cells map[[3]string]*TwinCell           // by tool, class and position
 }
 
 // TwinCell is a kind of twins.
@@ -56,31 +57,46 @@ func (s *Run) planTwins(ctx context.Context) (*TwinPlan, error) {
 		return nil, err
 	}
 	defer reader.Close()
-	plan := &TwinPlan{Skipped: map[string]int{}, of: map[string][]pipeline.PlannedTwin{}}
-	var all []eligible
+	// The chance of a call depends on how many there are. They are read twice and not held, as there may be many millions.
+	plan := &TwinPlan{Skipped: map[string]int{}, of: map[string][]pipeline.PlannedTwin{}, cells: map[[3]string]*TwinCell{}}
+	if err := s.eachEligible(ctx, reader, plan.skip, plan.count); err != nil {
+		return nil, err
+	}
+	plan.weigh(s.Exp.File.Faults)
+	if err := s.eachEligible(ctx, reader, func(string) {}, plan.draw); err != nil {
+		return nil, err
+	}
+	order := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
+	for _, key := range slices.SortedFunc(maps.Keys(plan.cells), order) {
+		plan.Cells = append(plan.Cells, *plan.cells[key])
+	}
+	return plan, nil
+}
+
+// eachEligible tells of each call of a clean episode and each class that it can have, and why episodes have none.
+func (s *Run) eachEligible(ctx context.Context, reader *journal.Reader, skip func(why string), each func(eligible)) error {
 	f := s.Exp.File
 	for task, err := range s.Exp.Playable(s.Exp.Source.InOrder(ctx)) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for sample := range f.Samples {
 			clean, err := reader.Last(episode.Key{Seed: f.Seed, Task: task.ID, Sample: sample}.ID())
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if !clean.Outcome.AgentsDoing() {
-				plan.Skipped["it ended in "+string(clean.Outcome)]++
+				skip("it ended in " + string(clean.Outcome))
 				continue
 			}
-			all = append(all, s.eligible(plan, task, clean)...)
+			s.eligible(task, clean, skip, each)
 		}
 	}
-	plan.draw(all, f.Faults)
-	return plan, nil
+	return nil
 }
 
-// eligible are the calls of a clean episode with the classes that they can have.
-func (s *Run) eligible(plan *TwinPlan, task *episode.Task, clean *episode.Episode) (all []eligible) {
+// eligible tells of the calls of a clean episode with the classes that they can have.
+func (s *Run) eligible(task *episode.Task, clean *episode.Episode, skip func(why string), each func(eligible)) {
 	settings := s.Exp.File.Faults
 	known := knownTexts(task)
 	places := clean.Places()
@@ -91,8 +107,8 @@ func (s *Run) eligible(plan *TwinPlan, task *episode.Task, clean *episode.Episod
 			continue
 		}
 		if err := rollout.Replayable(clean, call.Turn); err != nil {
-			plan.Skipped[err.Error()]++
-			return all
+			skip(err.Error())
+			return
 		}
 		for _, class := range twinClasses(settings) {
 			if !faults.Eligible(settings, &tool, clean, i, class, known...) {
@@ -103,42 +119,41 @@ func (s *Run) eligible(plan *TwinPlan, task *episode.Task, clean *episode.Episod
 			if name == faults.None {
 				twin.Role = episode.TwinPlacebo
 			}
-			all = append(all, eligible{
+			each(eligible{
 				task: task.ID, sample: clean.Key.Sample, twin: twin, cell: [3]string{call.Name, class, position(settings.Position, i)},
 				coin: faults.U(cmp.Or(settings.Seed, clean.Key.Seed), clean.Key, places[i], call.Name, call.Digest(), "class/"+class+"/0"),
 			})
 		}
 	}
-	return all
 }
 
-// draw decides about each call by its own coin.
-func (p *TwinPlan) draw(all []eligible, settings faults.Settings) {
-	counts := map[[3]string]*TwinCell{}
-	for _, e := range all {
-		if counts[e.cell] == nil {
-			counts[e.cell] = &TwinCell{Tool: e.cell[0], Class: e.cell[1], Position: e.cell[2]}
-		}
-		counts[e.cell].Eligible++
+// skip counts a clean episode that has no twins, or none from some call on.
+func (p *TwinPlan) skip(why string) { p.Skipped[why]++ }
+
+// count counts a call in its cell.
+func (p *TwinPlan) count(e eligible) {
+	if p.cells[e.cell] == nil {
+		p.cells[e.cell] = &TwinCell{Tool: e.cell[0], Class: e.cell[1], Position: e.cell[2]}
 	}
-	for _, cell := range counts {
+	p.cells[e.cell].Eligible++
+}
+
+// weigh sets the chance of each call of a cell.
+func (p *TwinPlan) weigh(settings faults.Settings) {
+	for _, cell := range p.cells {
 		cell.P = settings.Probability
 		if cell.P == 0 {
 			cell.P = min(1, float64(cmp.Or(settings.Pairs, defaultPairs))/float64(cell.Eligible))
 		}
 	}
-	for _, e := range all {
-		cell := counts[e.cell]
-		if e.coin >= cell.P {
-			continue
-		}
+}
+
+// draw decides about a call by its own coin.
+func (p *TwinPlan) draw(e eligible) {
+	if cell := p.cells[e.cell]; e.coin < cell.P {
 		cell.Twins++
 		e.twin.P = cell.P
 		p.of[e.task] = append(p.of[e.task], pipeline.PlannedTwin{Sample: e.sample, Twin: e.twin})
-	}
-	order := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
-	for _, key := range slices.SortedFunc(maps.Keys(counts), order) {
-		p.Cells = append(p.Cells, *counts[key])
 	}
 }
 

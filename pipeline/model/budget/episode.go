@@ -12,6 +12,9 @@ func OfEpisode(ep *episode.Episode, prices episode.Prices, names Names) (sum Amo
 		}
 	}
 	for i := range ep.Turns {
+		if !ep.Paid(i) {
+			continue
+		}
 		add(ep.Turns[i].Usage, ep.Billed(&ep.Turns[i], names.Agent)...)
 	}
 	for i := range ep.Earlier {

@@ -37,6 +37,9 @@ func fromRun(ctx context.Context, dir string, toolset *registry.Toolset, most in
 		if err != nil {
 			return nil, err
 		}
+		if ep.Twin != nil { // whose first calls are those of its clean episode
+			continue
+		}
 		for _, i := range repeatable(ep.Calls, toolset.Has) {
 			call := &ep.Calls[i]
 			if byTool[call.Name] == nil {
