@@ -39,17 +39,15 @@ func (b *backend) BuildImage(ctx context.Context, source build.Source, network s
 		return fail(build.Machine, "", fmt.Errorf("native sandboxes cannot run here, and the engine cannot keep builds to some sites: "+
 			"set sandbox.build_network to full or none, or make room for native sandboxes (trajgen doctor)"))
 	}
-	read, write := io.Pipe()
-	wrote := make(chan error, 1)
-	go func() {
-		err := source.WriteContext(write)
-		_ = write.CloseWithError(err)
-		wrote <- err
-	}()
-	id, output, err := b.engine.build(ctx, read, options)
-	_ = read.CloseWithError(io.ErrClosedPipe) // the engine may have given up before the end
-	if failed := <-wrote; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return fail(build.Parse, "", failed)
+	var id, output string
+	var err error
+	for range buildTries {
+		if id, output, err = b.engine.build(ctx, source, options); !lostImage(err) {
+			break
+		}
+	}
+	if failed, ok := errors.AsType[*contextError](err); ok {
+		return fail(build.Parse, "", failed.error)
 	}
 	if err != nil {
 		return fail(reasonOf(err), output, err)
@@ -61,14 +59,38 @@ func (b *backend) BuildImage(ctx context.Context, source build.Source, network s
 	return reference, nil
 }
 
-// build builds what it reads.
-func (e *engine) build(ctx context.Context, from io.Reader, options client.ImageBuildOptions) (id, output string, err error) {
-	response, err := e.ImageBuild(ctx, from, options)
-	if err != nil {
-		return "", "", err
+// buildTries is how often a build is begun where others remove images meanwhile.
+const buildTries = 5
+
+// lostImage reports whether a build failed because another one removed an image: podman lists all images, to find what it has built before,
+// and gives up when one of them has gone until it looks at it.
+func lostImage(err error) bool {
+	said, ok := errors.AsType[*buildError](err)
+	return ok && said.Code == 0 && strings.Contains(said.Message, "layer not known")
+}
+
+// contextError is an error of what a build is given to read.
+type contextError struct{ error }
+
+// build builds a source.
+func (e *engine) build(ctx context.Context, source build.Source, options client.ImageBuildOptions) (id, output string, err error) {
+	read, write := io.Pipe()
+	wrote := make(chan error, 1)
+	go func() {
+		err := source.WriteContext(write)
+		_ = write.CloseWithError(err)
+		wrote <- err
+	}()
+	response, err := e.ImageBuild(ctx, read, options)
+	if err == nil {
+		id, output, err = followed(response.Body)
+		_ = response.Body.Close()
 	}
-	defer response.Body.Close()
-	return followed(response.Body)
+	_ = read.CloseWithError(io.ErrClosedPipe) // the engine may have given up before the end
+	if failed := <-wrote; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+		err = &contextError{failed}
+	}
+	return id, output, err
 }
 
 // buildError is what the engine says of a build that failed. Code is the command's exit status.

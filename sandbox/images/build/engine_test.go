@@ -5,14 +5,20 @@ package build_test
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -216,6 +222,48 @@ func TestBuiltByEngines(t *testing.T) {
 		}
 		if _, err := builder("").Build(e.Context(), source(e.T, "FROM trajgen.test/base\n", nil)); err == nil || !strings.Contains(err.Error(), "build_network") {
 			e.Errorf("a network that the engine does not have: %v", err)
+		}
+	})
+}
+
+// TestBuiltBesideRemovals has engines say what podman says to a build when another client removes an image meanwhile.
+func TestBuiltBesideRemovals(t *testing.T) {
+	eachEngine(t, func(e engine) {
+		tarball, err := base()
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.run("import", tarball, "trajgen.test/base:latest")
+		socket := strings.TrimPrefix(e.host, "unix://")
+		var asked, lost atomic.Int32
+		through := &httputil.ReverseProxy{
+			Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", "engine" },
+			Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }},
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/build") && asked.Add(1) <= lost.Load() {
+				_, _ = io.WriteString(w, `{"error":"checking if cached image exists from a previous build: getting top layer info: layer not known"}`)
+				return
+			}
+			through.ServeHTTP(w, r)
+		}))
+		defer server.Close()
+		host := "tcp://" + server.Listener.Addr().String()
+		backend, err := sandbox.Open(e.name, sandbox.Options{StateDir: e.TempDir(), Settings: map[string]string{"host": host}})
+		if err != nil {
+			e.Fatal(err)
+		}
+		defer backend.Close()
+		builder := build.New(build.Options{Engine: backend.(build.Engine), Network: sandbox.NetworkLoopback, Now: time.Now})
+		defer builder.Close()
+		for _, tt := range []struct{ lost, asked int32 }{{lost: 2, asked: 3}, {lost: 100, asked: 5}} {
+			asked.Store(0)
+			lost.Store(tt.lost)
+			text := fmt.Sprintf("FROM trajgen.test/base\nENV LOST=%d\n", tt.lost)
+			_, err := builder.Build(e.Context(), source(e.T, text, nil))
+			if failed := err != nil; failed != (tt.lost > tt.asked) || failed && !strings.Contains(err.Error(), "layer not known") || asked.Load() != tt.asked {
+				e.Errorf("lost %d times: asked %d times, want %d: %v", tt.lost, asked.Load(), tt.asked, err)
+			}
 		}
 	})
 }
