@@ -4,7 +4,6 @@ import "strings"
 
 // longestError bounds the text of an error, in bytes. An engine may name the path of a file that a command has made, with
 // thousands of directories.
-// thousands of directories.
 const longestError = 4 << 10
 
 // brief is an error with a text of bounded length.
