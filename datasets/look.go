@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,19 +107,16 @@ func (s *Seen) Frequent() (lines []string) {
 }
 
 func (s *Seen) count(task *episode.Task) error {
-	encoded, err := json.Marshal(task)
-	if err != nil {
-		return fmt.Errorf("encode task %s: %w", task.ID, err)
-	}
-	var fields, metadata map[string]json.RawMessage
-	if err := json.Unmarshal(encoded, &fields); err != nil {
-		return fmt.Errorf("encode task %s: %w", task.ID, err)
-	}
-	for name := range fields {
-		if name != "row" && name != "metadata" {
+	// By reflection, as a task may carry megabytes that its text would have.
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[episode.Task]()) {
+		name, omitted, _ := strings.Cut(field.Tag.Get("json"), ",")
+		value := reflect.ValueOf(task).Elem().FieldByIndex(field.Index)
+		empty := omitted != "" && (value.IsZero() || (value.Kind() == reflect.Map || value.Kind() == reflect.Slice) && value.Len() == 0)
+		if !field.Anonymous && name != "row" && name != "metadata" && !empty {
 			s.Fields[name]++
 		}
 	}
+	var metadata map[string]json.RawMessage
 	if len(task.Metadata) > 0 {
 		if err := json.Unmarshal(task.Metadata, &metadata); err != nil {
 			return fmt.Errorf("metadata of task %s: %w", task.ID, err)
