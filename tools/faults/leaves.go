@@ -2,6 +2,7 @@ package faults
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -16,7 +17,10 @@ type leaf struct {
 	text       string // of a string, unquoted; of others as it stands there
 }
 
-// leaves are the values of a JSON text in their order, lists and objects before what is in them.
+// deepest bounds how deep values may lie: a stranger writes them, and each pointer is as long as it is deep.
+const deepest = 100
+
+// leaves are the values of a JSON text in their order, lists and objects before what is in them; none of a text that lies too deep.
 func leaves(text string) []leaf {
 	w := walk{text: text, decoder: json.NewDecoder(strings.NewReader(text))}
 	w.decoder.UseNumber()
@@ -32,8 +36,13 @@ type walk struct {
 	all     []leaf
 }
 
+var errTooDeep = errors.New("the values lie too deep")
+
 // value reads the next value into the leaf, which knows its place.
 func (w *walk) value(l leaf) error {
+	if l.depth > deepest {
+		return errTooDeep
+	}
 	l.start = int(w.decoder.InputOffset())
 	l.start += len(w.text[l.start:]) - len(strings.TrimLeft(w.text[l.start:], " \t\r\n:,"))
 	token, err := w.decoder.Token()
