@@ -117,6 +117,7 @@ type PlannedTwin struct {
 type Event struct {
 	Kind    EventKind
 	Episode *episode.Episode // EpisodeFinished, EpisodeRetried: whole and journaled
+	Twins   int              // TwinsPlanned: how many
 }
 
 // EventKind says what happened.
@@ -128,6 +129,7 @@ const (
 	EpisodeFinished
 	EpisodeRetried
 	EpisodeSkipped // the journal has it
+	TwinsPlanned   // what follows is about twins
 )
 
 // Summary says what a run did.

@@ -157,6 +157,14 @@ func (p *TwinPlan) draw(e eligible) {
 	}
 }
 
+// twins is how many are played.
+func (p *TwinPlan) twins() (n int) {
+	for _, c := range p.Cells {
+		n += c.Twins
+	}
+	return n
+}
+
 // defaultPairs is how many twins a cell has where the run file says nothing.
 const defaultPairs = 100
 
@@ -215,6 +223,9 @@ func (s *Run) playTwins(ctx context.Context, cfg pipeline.Config, player *rollou
 	player.Clean = func(twin *episode.Twin) (*episode.Episode, error) { return clean.Last(twin.Of) }
 	cfg.Tasks = s.Exp.Playable(s.Exp.Source.Tasks(ctx))
 	cfg.Twins = func(task string) []pipeline.PlannedTwin { return plan.of[task] }
+	if cfg.Observe != nil {
+		cfg.Observe(pipeline.Event{Kind: pipeline.TwinsPlanned, Twins: plan.twins()})
+	}
 	return pipeline.Run(ctx, cfg)
 }
 

@@ -27,6 +27,7 @@ type Run struct {
 
 	mu       sync.Mutex // guards the fields below
 	bar      *progressbar.ProgressBar
+	what     string // is played: episodes, or twins of them
 	total    int
 	done     int // finished and skipped
 	finished int
@@ -42,7 +43,8 @@ type Run struct {
 
 // New starts. With a bar, log lines must go through the returned Run, which clears the bar first.
 func New(w io.Writer, total int, bar bool, width int, now func() time.Time) *Run {
-	p := &Run{w: w, now: now, every: 10 * time.Second, total: total, outcomes: map[episode.Outcome]int{}, began: now(), lined: now()}
+	p := &Run{w: w, now: now, every: 10 * time.Second, lined: now()}
+	p.begin("episodes", total)
 	if bar {
 		p.every = time.Second
 		p.bar = NewBar(w, total, max(10, min(30, width-70)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"),
@@ -53,6 +55,12 @@ func New(w io.Writer, total int, bar bool, width int, now func() time.Time) *Run
 		_ = p.bar.RenderBlank()
 	}
 	return p
+}
+
+// begin begins to count.
+func (p *Run) begin(what string, total int) {
+	p.what, p.total, p.began = what, total, p.now()
+	p.done, p.finished, p.retried, p.outcomes = 0, 0, 0, map[episode.Outcome]int{}
 }
 
 // NewBar makes a bar in a terminal; a total of -1 is unknown.
@@ -76,6 +84,9 @@ func (p *Run) Observe(event pipeline.Event) {
 	case pipeline.EpisodeRetried:
 		p.retried++
 		return
+	case pipeline.TwinsPlanned:
+		p.twins(event.Twins)
+		return
 	default:
 		return
 	}
@@ -87,12 +98,26 @@ func (p *Run) Observe(event pipeline.Event) {
 	}
 	switch {
 	case p.bar != nil:
-		p.bar.Describe(p.times(now) + ": " + p.tally())
+		p.bar.Describe(p.described(now))
 		_ = p.bar.Add(1)
 	case due:
 		p.line(now)
 	}
 }
+
+// twins ends the count of episodes and begins that of their twins.
+func (p *Run) twins(total int) {
+	p.end()
+	p.begin("twins", total)
+	if p.bar != nil {
+		p.bar.Reset()
+		p.bar.ChangeMax(max(total, 1)) // a bar over nothing has an unknown end
+		p.bar.Describe(p.described(p.began))
+	}
+}
+
+// described says in a bar what it counts, the times and the outcomes.
+func (p *Run) described(now time.Time) string { return p.what + " " + p.times(now) + ": " + p.tally() }
 
 // look finds out whether the run waits for this process's processors.
 func (p *Run) look(now time.Time) {
@@ -108,10 +133,10 @@ func (p *Run) look(now time.Time) {
 func (p *Run) line(now time.Time) {
 	rate, left := p.pace(now)
 	if p.Logger != nil {
-		p.Logger.Info("progress", "done", p.done, "total", p.total, "per_second", fmt.Sprintf("%.1f", rate), "left", left, "outcomes", p.tally())
+		p.Logger.Info("progress", "of", p.what, "done", p.done, "total", p.total, "per_second", fmt.Sprintf("%.1f", rate), "left", left, "outcomes", p.tally())
 		return
 	}
-	fmt.Fprintf(p.w, "%d of %d episodes, %.1f/s, %s: %s\n", p.done, p.total, rate, p.times(now), p.tally())
+	fmt.Fprintf(p.w, "%d of %d %s, %.1f/s, %s: %s\n", p.done, p.total, p.what, rate, p.times(now), p.tally())
 }
 
 // pace is the episodes per second, and the time that the rest would take.
@@ -143,7 +168,7 @@ func (p *Run) Outage(open []model.Outage, news model.Outage) {
 	now := p.now()
 	switch {
 	case p.bar != nil:
-		p.bar.Describe(p.times(now) + ": " + p.tally())
+		p.bar.Describe(p.described(now))
 		_ = p.bar.RenderBlank()
 	case news.Over:
 		p.say("the run goes on: "+news.Endpoint+" answers again", "endpoint", news.Endpoint, "after", now.Sub(news.Since).Round(time.Second).String())
@@ -219,6 +244,11 @@ func (p *Run) Write(data []byte) (int, error) {
 func (p *Run) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.end()
+}
+
+// end leaves the bar, or a line, as it stands.
+func (p *Run) end() {
 	if p.bar != nil {
 		_ = p.bar.Exit()
 		fmt.Fprintln(p.w)

@@ -54,6 +54,35 @@ func TestProgressSaysWhichTime(t *testing.T) {
 	}
 }
 
+// TestProgressCountsTwins is about both forms: what is counted anew is not the episodes that they are twins of.
+func TestProgressCountsTwins(t *testing.T) {
+	for _, bar := range []bool{false, true} {
+		now := time.Unix(0, 0)
+		var out bytes.Buffer
+		p := progress.New(&out, 1, bar, 200, func() time.Time { return now })
+		play := func() {
+			now = now.Add(20 * time.Second)
+			p.Observe(pipeline.Event{Kind: pipeline.EpisodeFinished, Episode: &episode.Episode{Outcome: episode.Success}})
+		}
+		play()
+		p.Observe(pipeline.Event{Kind: pipeline.TwinsPlanned, Twins: 345})
+		p.Observe(pipeline.Event{Kind: pipeline.EpisodeSkipped})
+		play()
+		p.End()
+		text := out.String()
+		want := []string{"1 of 1 episodes", "2 of 345 twins", "20s elapsed, 1h54m20s left: 1 success"}
+		if bar {
+			text += p.Described()
+			want = []string{"(1/1, ", "twins 20s elapsed, 1h54m20s left: 1 success (2/345)"}
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("bar %v: %q lacks %q", bar, text, w)
+			}
+		}
+	}
+}
+
 func TestProgressWarnsOfUnreadCalls(t *testing.T) {
 	for _, bar := range []bool{false, true} {
 		var out bytes.Buffer
