@@ -34,7 +34,8 @@ type prepared struct {
 	meter   meter
 	twin    TwinAnswer // nil where the tool answers itself
 	place   episode.Place
-	fault   *Fault // nil without one
+	fault   *Fault   // nil without one
+	crossed *crossed // nil unless its result is exchanged with another one
 
 	done  bool        // guarded by trace.mu; from then on call is, too
 	inner []*prepared // guarded by trace.mu

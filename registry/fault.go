@@ -27,9 +27,11 @@ type PlantCall struct {
 	Trace *episode.ToolCall
 	// Refused says that the arguments do not fit. Such a call can only be mended, with Arguments of the Fault.
 	Refused bool
+	// Beside is the last call of the same tool before this one in its turn; nil without one.
+	Beside *episode.Place
 }
 
-// Fault is what becomes of one call. One of Refuse and Around is set, or both are not where Arguments are.
+// Fault is what becomes of one call. One of Refuse, Around and Exchange is set, or none where Arguments are.
 type Fault struct {
 	// Planted stands in the trace, with what the tool really said. Without an Effect at the end of the call, the fault found nothing to
 	// change, and leaves no trace.
@@ -41,6 +43,9 @@ type Fault struct {
 	// Around answers the call, by run or without. The result that run returns has no secrets. When the tool is broken or the sandbox
 	// is lost, that is what the call ends with, whatever Around returns.
 	Around func(ctx context.Context, env *Env, run func(context.Context) (string, error)) (string, error)
+	// Exchange has this call show the result of the one Beside it, and the other way round, once the calls of the turn have ended and
+	// if both succeeded with different results. For each of the two it says what stands in place of what.
+	Exchange func(real, shown string) *episode.PlantedTarget
 }
 
 // Charge puts time on the agent's clock that has not passed.
@@ -59,9 +64,16 @@ func (p faulted) plant(tool *Tool) {
 	if planter == nil {
 		return
 	}
-	p.fault = planter.Plant(PlantCall{Session: p.session, Tool: tool, Place: p.place, Trace: &p.call, Refused: p.refused != nil})
-	if p.fault == nil {
+	call := PlantCall{Session: p.session, Tool: tool, Place: p.place, Trace: &p.call, Refused: p.refused != nil}
+	beside := p.session.beside(p.prepared)
+	if beside != nil {
+		call.Beside = &beside.place
+	}
+	if p.fault = planter.Plant(call); p.fault == nil {
 		return
+	}
+	if p.fault.Exchange != nil {
+		p.crossed = &crossed{with: beside, fault: p.fault}
 	}
 	if p.fault.Arguments != "" {
 		p.refused = nil

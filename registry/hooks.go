@@ -72,8 +72,10 @@ func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	return nil
 }
 
-// endTurn does the work that needs all calls of a turn to have ended: the limit on all results together, and the notices.
+// endTurn does the work that needs all calls of a turn to have ended: results that a planted fault exchanges, the limit on
+// all results together, and the notices.
 func (s *Session) endTurn(ctx context.Context, calls ...*prepared) {
+	cross(calls)
 	s.fitTurn(ctx, calls)
 	if s.cfg.Guardrails != nil {
 		s.cfg.Guardrails.turn(calls)

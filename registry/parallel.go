@@ -115,15 +115,19 @@ func twin(calls []*prepared, paths []touched) int {
 
 // share gives a call the result of its twin.
 func (p *prepared) share() {
-	from := &p.first.call
-	p.call.Started, p.call.SameAs = p.session.cfg.Now(), from.ID
-	p.call.Status, p.call.ErrorClass, p.call.Result = from.Status, from.ErrorClass, from.Result
-	p.call.Truncated, p.call.ResultBytes, p.call.Stored = from.Truncated, from.ResultBytes, from.Stored
-	p.call.Untrusted, p.call.Masked, p.call.Verdict = from.Untrusted, from.Masked, from.Verdict
-	p.call.ExitCode, p.call.Source, p.call.Images = from.ExitCode, from.Source, from.Images
-	p.call.Runner, p.call.Arguments, p.call.Rewritten, p.call.Planted = from.Runner, from.Arguments, from.Rewritten, from.Planted
+	p.call.Started, p.call.SameAs = p.session.cfg.Now(), p.first.call.ID
+	copyResult(&p.call, &p.first.call)
 	p.failure = p.first.failure
 	p.session.finish(p)
+}
+
+// copyResult copies what became of a call.
+func copyResult(call, from *episode.ToolCall) {
+	call.Status, call.ErrorClass, call.Result = from.Status, from.ErrorClass, from.Result
+	call.Truncated, call.ResultBytes, call.Stored = from.Truncated, from.ResultBytes, from.Stored
+	call.Untrusted, call.Masked, call.Verdict = from.Untrusted, from.Masked, from.Verdict
+	call.ExitCode, call.Source, call.Images = from.ExitCode, from.Source, from.Images
+	call.Runner, call.Arguments, call.Rewritten, call.Planted = from.Runner, from.Arguments, from.Rewritten, from.Planted
 }
 
 // touched is an Access with its paths in one spelling.

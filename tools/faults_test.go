@@ -317,3 +317,79 @@ func TestFaultsOfStrangers(t *testing.T) {
 		session.Close()
 	}
 }
+
+// TestFaultCrossed exchanges the results of two reads of a turn, also where a third one shares the first one's result.
+func TestFaultCrossed(t *testing.T) {
+	t.Parallel()
+	reads := func(paths ...string) (turn []registry.Request) {
+		for i, path := range paths {
+			turn = append(turn, registry.Request{ID: string(rune('a' + i)), Index: i, Name: "read_file", Arguments: `{"path":"` + path + `"}`})
+		}
+		return turn
+	}
+	commands := []registry.Request{
+		{ID: "a", Name: "terminal", Arguments: `{"command":"echo of a; exit 3"}`},
+		{ID: "b", Index: 1, Name: "read_file", Arguments: `{"path":"b"}`},
+		{ID: "c", Index: 2, Name: "terminal", Arguments: `{"command":"echo of b"}`},
+	}
+	for name, tt := range map[string]struct {
+		turn    []registry.Request
+		at      int
+		want    string // files whose text each call shows
+		planted string
+	}{
+		"two":       {reads("a", "b"), 1, "ba", "11"},
+		"three":     {reads("a", "b", "a"), 1, "bab", "111"},
+		"commands":  {commands, 2, "bba", "101"},
+		"the first": {reads("a", "b"), 0, "ab", "00"},
+		"an error":  {reads("lacking", "b"), 1, "-b", "00"},
+		"the same":  {reads("a", "a"), 1, "aa", "00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := open(t, "native", "file", "terminal")
+			e.write("a", "of a")
+			e.write("b", "of b")
+			single := faultyAt(t, e, "crossed", episode.Place{Index: tt.at}, new(time.Duration)).session
+			level := atLevel(t, e, faults.Settings{Level: 1, Classes: []string{"crossed"}})
+			for _, session := range []*registry.Session{single, level} {
+				if session == level && tt.at == 0 {
+					continue // each call has the fault there
+				}
+				got, planted := "", ""
+				done := session.CallAll(t.Context(), tt.turn)
+				ep := episode.Episode{Calls: session.Trace()}
+				for i, c := range done {
+					what := "-"
+					for _, file := range []string{"a", "b"} {
+						if strings.Contains(c.Result, "of "+file) {
+							what = file
+						}
+					}
+					got += what
+					if p := c.Planted; p == nil {
+						planted += "0"
+					} else if planted += "1"; p.Effect != "done" || p.RealStatus != "ok" || p.RealResult == c.Result || p.Target == nil || !strings.Contains(p.Target.Wrong, "of "+what) {
+						t.Errorf("call %d: planted %+v", i, p)
+					}
+					if ep.Calls[i].Result != c.Result {
+						t.Errorf("call %d: the trace has %s, the model saw %s", i, ep.Calls[i].Result, c.Result)
+					}
+				}
+				if got != tt.want || planted != tt.planted {
+					t.Errorf("calls show %s, planted %s; want %s, %s", got, planted, tt.want, tt.planted)
+				}
+			}
+		})
+	}
+}
+
+// atLevel is a session whose calls get faults at a level.
+func atLevel(t *testing.T, e *episodeOf, s faults.Settings) *registry.Session {
+	session := e.session.Toolset().Session(registry.SessionConfig{
+		Sandbox:  func(context.Context) (sandbox.Sandbox, error) { return e.box, nil },
+		Services: []any{faults.New(s, episode.Key{Task: "t"})},
+	})
+	t.Cleanup(session.Close)
+	return session
+}

@@ -30,6 +30,7 @@ var (
 		"huge":         regexp.MustCompile(`(?i)\b(huge|too (large|long|big)|very (large|long))\b`),
 		"garbled":      regexp.MustCompile(`(?i)\b(garbled|corrupt(ed)?|encoding|unreadable|mojibake|strange characters)\b`),
 		"stale":        regexp.MustCompile(`(?i)\b(stale|outdated|cached|old (version|content|state))\b`),
+		"crossed":      regexp.MustCompile(`(?i)\b(mixed up|swapped|crossed|(wrong|other|different) (file|path|call|result))\b`),
 		"canary_text":  regexp.MustCompile(`(?i)\b(injection|injected|untrusted|(ignore|ignoring|not follow(ing)?) (the|this|that|any) instructions?)\b`),
 	}
 )

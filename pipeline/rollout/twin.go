@@ -158,7 +158,11 @@ func (p *prefix) parts(done []episode.ToolCall) *episode.Difference {
 	}
 	before := p.calls(p.ep.Twin.Turn)
 	for i := range min(p.ep.Twin.Index, len(before), len(done)) {
-		if d := differ(i, done[i].Name, valid(shown(&before[i])), valid(shown(&done[i]))); d != nil {
+		now := done[i]
+		if now.Planted != nil { // the fault exchanged its result with that of the twin's call
+			now.Result = now.Planted.RealResult
+		}
+		if d := differ(i, now.Name, valid(shown(&before[i])), valid(shown(&now))); d != nil {
 			return d
 		}
 	}

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/faults"
 )
 
 // TestTwin plays an episode of two calls, and a twin that parts from it at the second one: what the model said up to there is not
@@ -57,14 +59,42 @@ func TestTwinEndsEarly(t *testing.T) {
 	t.Parallel()
 	touch := call(episode.Call{ID: "a", Name: "terminal", Arguments: `{"command": "touch a"}`})
 	clean := twinOf(t, nil, steps(touch, touch, say("done")), nil)
-	short := twinOf(t, clean, steps(say("no")), nil, func(p *rollout.Player) { p.Limits.Turns = 1 })
+	short := twinOf(t, clean, steps(say("no")), nil, func(p *rollout.Player, _ *episode.Episode) { p.Limits.Turns = 1 })
 	if short.Outcome != episode.Cancelled || short.Twin.Prefix != episode.PrefixDiverged || short.Differed == nil || short.Differed.Name != "end" || short.Usage.Prompt != 0 {
 		t.Errorf("%s, prefix %s, differed %v, paid %+v", short.Outcome, short.Twin.Prefix, short.Differed, short.Usage)
 	}
 }
 
+// faulted makes a twin one with a fault at a call.
+func faulted(class string, ordinal int, at episode.Place) func(*rollout.Player, *episode.Episode) {
+	return func(p *rollout.Player, ep *episode.Episode) {
+		*ep.Twin = episode.Twin{Role: episode.TwinFault, Of: ep.Twin.Of, Class: class, P: 1, Turn: at.Turn, Index: at.Index, Ordinal: ordinal}
+		p.Services = func(*episode.Task, *episode.Episode, model.Ask) []any {
+			return []any{faults.NewSingle(faults.Settings{}, ep.Key, faults.Single{Place: at, Class: class, P: 1})}
+		}
+	}
+}
+
+// TestTwinCrossed exchanges results of the turn where the two part: that the earlier call shows another one is no divergence.
+func TestTwinCrossed(t *testing.T) {
+	t.Parallel()
+	echo := func(id string) episode.Call {
+		return episode.Call{ID: id, Name: "terminal", Arguments: `{"command": "echo of ` + id + `"}`}
+	}
+	clean := twinOf(t, nil, steps(call(echo("a")), call(echo("b"), echo("c")), say("done")), nil)
+	twin := twinOf(t, clean, steps(say("seen")), nil, faulted("crossed", 2, episode.Place{Turn: 1, Index: 1}))
+	if twin.Twin.Prefix != episode.PrefixReplayed || twin.Answer != "seen" {
+		t.Fatalf("%s, prefix %s, differed %v", twin.Outcome, twin.Twin.Prefix, twin.Differed)
+	}
+	for i, of := range []int{0, 2, 1} {
+		if c := twin.Calls[i]; c.Result != clean.Calls[of].Result || (c.Planted != nil) != (i > 0) || i > 0 && (c.Planted.From != 2 || c.Planted.RealResult != clean.Calls[i].Result) {
+			t.Errorf("call %d shows %s, planted %+v", i, c.Result, c.Planted)
+		}
+	}
+}
+
 // twinOf plays a task, or a twin of an episode that parts in its second turn.
-func twinOf(t *testing.T, clean *episode.Episode, s *script, check []episode.Check, edit ...func(*rollout.Player)) *episode.Episode {
+func twinOf(t *testing.T, clean *episode.Episode, s *script, check []episode.Check, edit ...func(*rollout.Player, *episode.Episode)) *episode.Episode {
 	t.Helper()
 	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})
 	if err != nil {
@@ -76,14 +106,16 @@ func twinOf(t *testing.T, clean *episode.Episode, s *script, check []episode.Che
 		t.Fatal(err)
 	}
 	player := &rollout.Player{Model: s, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
-	for _, e := range edit {
-		e(player)
-	}
 	task := episode.Task{ID: "t", Prompt: []episode.Message{{Role: "user", Content: "do it"}}, Verify: check}
 	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: []string{"terminal"}, Attempt: 1}
 	if clean != nil {
 		player.Clean = func(*episode.Twin) (*episode.Episode, error) { return clean, nil }
 		ep.Twin = &episode.Twin{Role: episode.TwinPlacebo, Of: clean.ID, Class: "none", Turn: 1, Ordinal: 1}
+	}
+	for _, e := range edit {
+		e(player, ep)
+	}
+	if clean != nil {
 		ep.Key.Twin = ep.Twin.Name()
 	}
 	ep.ID = ep.Key.ID()

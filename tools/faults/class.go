@@ -22,6 +22,7 @@ type class struct {
 	scope      scope    // which later calls
 	needs      int      // tools that the episode must have
 	answers    bool     // in its usual form, it answers in place of the tool
+	pair       bool     // it strikes two calls of a turn
 	// applies reports whether a call of the tool can have it, by what is known before the call runs.
 	applies func(t *registry.Tool, call *episode.ToolCall) bool
 	// plant fills in what is done to a call.

@@ -161,12 +161,15 @@ func (p *Planter) draw(call registry.PlantCall, digest string) *fault {
 
 // can reports whether the call can have a fault of the class.
 func (p *Planter) can(c *class, call registry.PlantCall) bool {
-	return c.applies(call.Tool, call.Trace) && len(call.Session.Toolset().Names()) >= c.needs
+	return c.applies(call.Tool, call.Trace) && len(call.Session.Toolset().Names()) >= c.needs && (!c.pair || call.Beside != nil)
 }
 
 // strike makes what the fault does to a call.
 func (p *Planter) strike(f *fault, call registry.PlantCall) *registry.Fault {
 	p.from[call.Place] = f.place
+	if f.class.pair {
+		p.from[*call.Beside] = f.place
+	}
 	made := &registry.Fault{Planted: episode.Planted{Class: f.class.name, Variant: f.variant, P: f.p}}
 	f.class.plant(&strike{
 		Fault: made, fault: f, call: call, planter: p, settings: p.settings.Settings[f.class.name], rand: rand.New(rand.NewChaCha8(f.seed)),
