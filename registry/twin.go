@@ -27,6 +27,7 @@ type TwinCall struct {
 	Tool        *Tool
 	Turn, Index int
 	Parent      string          // the call whose script makes this one
+	Place       episode.Place   // of those that scripts make, too
 	Arguments   json.RawMessage // mended, validated, with defaults
 }
 
@@ -50,7 +51,7 @@ type AnswerImage struct {
 func (p *prepared) begin() {
 	if twin := p.session.twin; twin != nil && p.refused == nil && p.tool.Outside != "" {
 		p.twin = twin.Begin(TwinCall{
-			Tool: p.tool, Turn: p.call.Turn, Index: p.call.Index, Parent: p.call.Parent, Arguments: p.session.cfg.Secrets.without(p.args.given),
+			Tool: p.tool, Turn: p.call.Turn, Index: p.call.Index, Parent: p.call.Parent, Place: p.place, Arguments: p.session.cfg.Secrets.without(p.args.given),
 		})
 		p.meter.keeps = p.twin != nil
 	}

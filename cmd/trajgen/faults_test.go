@@ -36,21 +36,25 @@ func faultyTasks(n int) string {
 	return text.String()
 }
 
-// TestFaultsAtALevel plants faults into calls of each kind of tool, and holds that they are the same for any number of workers, after
-// a kill, and from a tape.
-func TestFaultsAtALevel(t *testing.T) {
-	t.Parallel()
+// faultyRun is a run file with the tools of faultyTasks, whose answers do not change.
+func faultyRun(t *testing.T) string {
 	still := strings.NewReplacer("'$n'", "7", "'$(date +%s%N)'", "8", "'$TICKET_KEY'", "x")
 	plugin, server := write(t, "tickets.sh", still.Replace(ticketPlugin)), write(t, "notes.sh", still.Replace(notesServer))
-	file := write(t, "run.yaml", fmt.Sprintf(`web: {mode: corpus, corpus: bundled}
+	return write(t, "run.yaml", fmt.Sprintf(`web: {mode: corpus, corpus: bundled}
 mcp: {servers: {notes: {command: [sh, notes.sh], files: [%s]}}}
 tools:
   toolsets: [file, terminal, web, code_execution, plugin-tickets, notes]
   plugins: [{name: tickets, command: [sh, tickets.sh], files: [%s], scripts: true}]
 `, server, plugin))
+}
+
+// TestFaultsAtALevel plants faults into calls of each kind of tool, and holds that they are the same for any number of workers, after
+// a kill, and from a tape.
+func TestFaultsAtALevel(t *testing.T) {
+	t.Parallel()
 	settings := write(t, "faults.yaml", "level: 0.3\nclasses: [timeout, error_transient, error_permanent, schema_drift, truncated:marked, malformed, wrong_value, garbled, duplicated]\n")
 	dir := t.TempDir()
-	args := []string{"-f", file, "--dataset", write(t, "d.jsonl", faultyTasks(24)), "--policy", "oracle", "--faults", settings, "--max-error-share", "1"}
+	args := []string{"-f", faultyRun(t), "--dataset", write(t, "d.jsonl", faultyTasks(24)), "--policy", "oracle", "--faults", settings, "--max-error-share", "1"}
 	played := plays(t, dir, args...)
 	play := func(name string, more ...string) []string { return unconnected(t, played(name, more...)) }
 	want := play("one", "--workers", "1", "--record", filepath.Join(dir, "tape"))

@@ -34,12 +34,14 @@ func TestPlantedFaults(t *testing.T) {
 			sameRows(t, want, rows(t, eight))
 
 			killed := filepath.Join(t.TempDir(), "killed")
-			for kills := 0; kills < 4; kills++ {
-				with := args(killed, "4")
-				if _, err := os.Stat(filepath.Join(killed, "run.json")); err == nil {
-					with = append(with, "--resume")
+			goOn := func() []string {
+				if exists(filepath.Join(killed, "run.json")) { // not where it was killed before it began
+					return append(args(killed, "4"), "--resume")
 				}
-				cmd := exec.Command(build(t), with...)
+				return args(killed, "4")
+			}
+			for kills := 0; kills < 4; kills++ {
+				cmd := exec.Command(build(t), goOn()...)
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
@@ -52,7 +54,7 @@ func TestPlantedFaults(t *testing.T) {
 					<-ended
 				}
 			}
-			succeed(t, append(args(killed, "4"), "--resume")...)
+			succeed(t, goOn()...)
 			sameRows(t, want, rows(t, killed))
 			if said := succeed(t, "verify", "--run", killed).out; !strings.Contains(said, "8 of 8 episodes") || !strings.Contains(said, "nothing differs") {
 				t.Error(said)
@@ -61,6 +63,30 @@ func TestPlantedFaults(t *testing.T) {
 				twinsAreSound(t, one)
 			}
 		})
+	}
+}
+
+// TestTwinsInScripts has calls of scripts with faults of their own, of tools within the sandbox and outside.
+func TestTwinsInScripts(t *testing.T) {
+	t.Parallel()
+	settings := write(t, "faults.yaml", "twins: true\nclasses: [error_permanent, truncated, none]\ntools: [ticket_add, read_file]\n")
+	out := filepath.Join(t.TempDir(), "out")
+	succeed(t, "run", "-f", faultyRun(t), "--dataset", write(t, "d.jsonl", faultyTasks(2)), "--policy", "oracle", "--faults", settings, "--quiet", "--out", out)
+	struck := map[string]int{}
+	for _, ep := range episodes(t, out) {
+		if ep.Twin == nil || ep.Twin.Nested == 0 {
+			continue
+		}
+		at := ep.Twin.Ordinal
+		if ep.Twin.Prefix == "diverged" || ep.Outcome != "success" || ep.Places()[at] != ep.Twin.Place() || (ep.Calls[at].Planted != nil) != (ep.Twin.Role == "fault") {
+			t.Errorf("%s: %s, prefix %s, differed %+v, planted %+v", ep.Key.Twin, ep.Outcome, ep.Twin.Prefix, ep.Differed, ep.Calls[at].Planted)
+		}
+		struck[ep.Calls[at].Name+" "+ep.Twin.Class]++
+	}
+	for _, what := range []string{"ticket_add error_permanent", "ticket_add none", "read_file error_permanent", "read_file none"} {
+		if struck[what] != 2 {
+			t.Errorf("%d twins of %s in a script, want one of each episode: %v", struck[what], what, struck)
+		}
 	}
 }
 

@@ -178,7 +178,7 @@ func wantTrajectory(ep *episode.Episode) object {
 	row["sampling_temperature"], row["sampling_top_p"] = ep.Sampling.Temperature, ep.Sampling.TopP
 	row["sampling_max_tokens"] = positive(ep.Sampling.MaxTokens)
 	for _, name := range []string{
-		"role", "of", "class", "variant", "p", "turn", "index", "ordinal", "replicate",
+		"role", "of", "class", "variant", "p", "turn", "index", "nested", "ordinal", "replicate",
 	} {
 		row["twin_"+name] = nil
 	}
@@ -189,7 +189,7 @@ func wantTrajectory(ep *episode.Episode) object {
 	if twin := ep.Twin; twin != nil {
 		maps.Copy(row, object{
 			"twin_role": twin.Role, "twin_of": twin.Of, "twin_class": twin.Class, "twin_variant": text(twin.Variant), "twin_p": twin.P,
-			"twin_turn": twin.Turn, "twin_index": twin.Index, "twin_ordinal": twin.Ordinal, "twin_replicate": twin.Replicate,
+			"twin_turn": twin.Turn, "twin_index": twin.Index, "twin_nested": twin.Nested, "twin_ordinal": twin.Ordinal, "twin_replicate": twin.Replicate,
 			"prefix": twin.Prefix, "prefix_tokens": twin.PrefixTokens, "reactions": list(twin.Reactions, same),
 			"used_wrong": twin.UsedWrong, "used_true": twin.UsedTrue, "safe_success": twin.SafeSuccess, "recoverable": twin.Recoverable,
 		})

@@ -115,6 +115,7 @@ type Trajectory struct {
 	TwinP         *float64 `parquet:"twin_p,optional" of:"Twin.P,always"`
 	TwinTurn      *int32   `parquet:"twin_turn,optional" of:"Twin.Turn,always"`
 	TwinIndex     *int32   `parquet:"twin_index,optional" of:"Twin.Index,always"`
+	TwinNested    *int32   `parquet:"twin_nested,optional" of:"Twin.Nested,always"`
 	TwinOrdinal   *int32   `parquet:"twin_ordinal,optional" of:"Twin.Ordinal,always"`
 	TwinReplicate *int32   `parquet:"twin_replicate,optional" of:"Twin.Replicate,always"`
 	Prefix        *string  `parquet:"prefix,optional,dict" of:"Twin.Prefix"`

@@ -233,7 +233,7 @@ func Plant(episodes []*episode.Episode) {
 			ep.Twin = &episode.Twin{Role: episode.TwinPlacebo, Of: "clean", Class: "none", P: 0.5, Prefix: episode.PrefixReplayed}
 		case 2:
 			ep.Twin = &episode.Twin{
-				Role: episode.TwinFault, Of: "clean", Class: "wrong_value", Variant: "date", P: 0.25, Turn: 1, Index: 2, Ordinal: 3, Replicate: 1,
+				Role: episode.TwinFault, Of: "clean", Class: "wrong_value", Variant: "date", P: 0.25, Turn: 1, Index: 2, Nested: 1, Ordinal: 4, Replicate: 1,
 				Prefix: episode.PrefixRecorded, PrefixTokens: 99, Reactions: []string{"retry", "says"}, UsedWrong: new(true), UsedTrue: new(false),
 				SafeSuccess: new(false), Recoverable: new(true),
 			}

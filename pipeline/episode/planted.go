@@ -94,9 +94,10 @@ type Twin struct {
 	Class   string  `json:"class"`
 	Variant string  `json:"variant,omitempty"`
 	P       float64 `json:"p"` // the probability with which this twin was planned
-	// The call where they part: turn, place in the turn, and place among all calls of the clean episode, from 0.
+	// The call where they part: its place, and its number among all calls of the clean episode, from 0.
 	Turn      int `json:"turn"`
 	Index     int `json:"index"`
+	Nested    int `json:"nested,omitempty"`
 	Ordinal   int `json:"ordinal"`
 	Replicate int `json:"replicate"`
 
@@ -110,6 +111,9 @@ type Twin struct {
 	SafeSuccess *bool    `json:"safe_success,omitempty"` // success, without an effect that happened twice and without a claim that the end contradicts
 	Recoverable *bool    `json:"recoverable,omitempty"`  // the task's reference solution succeeds with the fault; nil where that was not tried
 }
+
+// Place is the place of the call where they part.
+func (t *Twin) Place() Place { return Place{t.Turn, t.Index, t.Nested} }
 
 // Name is what Key.Twin has of the twin.
 func (t *Twin) Name() string {

@@ -116,7 +116,7 @@ func (p *prefix) short() *episode.Difference {
 		return &episode.Difference{Turn: len(p.ep.Turns), Call: -1, Name: "end", Was: "a turn more", Got: string(p.ep.Stop)}
 	default:
 		t := p.ep.Twin
-		at := slices.Index(p.ep.Places(), episode.Place{Turn: t.Turn, Index: t.Index})
+		at := slices.Index(p.ep.Places(), t.Place())
 		if at != t.Ordinal {
 			return &episode.Difference{Turn: t.Turn, Call: t.Index, Name: "calls", Was: fmt.Sprint(t.Ordinal), Got: fmt.Sprint(at)}
 		}
@@ -166,16 +166,43 @@ func (p *prefix) parts(done []episode.ToolCall) *episode.Difference {
 			return d
 		}
 	}
+	return p.script()
+}
+
+// script compares the calls of the script where the two part in one: the same calls up to that one, with the same results before it.
+func (p *prefix) script() *episode.Difference {
+	t, done := p.ep.Twin, p.kit.session.Trace()
+	for i := t.Ordinal - t.Nested + 1; i <= t.Ordinal && i < len(done); i++ {
+		was, now := &p.clean.Calls[i], &done[i]
+		for _, each := range []struct{ name, was, got string }{
+			{"calls", was.Name + was.RawArguments, now.Name + now.RawArguments}, {now.Name, valid(shown(was)), valid(shown(now))},
+		} {
+			if each.was != each.got && (i < t.Ordinal || each.name == "calls") {
+				return &episode.Difference{Turn: t.Turn, Call: t.Index, Name: each.name, Was: each.was, Got: each.got}
+			}
+		}
+	}
 	return nil
+}
+
+// before reports whether a call belongs to what the two have in common. A script that runs behind the call where they part does not.
+func (p *prefix) before(at episode.Place) bool {
+	t := p.ep.Twin
+	switch {
+	case at.Turn != t.Turn:
+		return at.Turn < t.Turn
+	case at.Index != t.Index:
+		return at.Index < t.Index
+	}
+	return at.Nested > 0 && (t.Nested == 0 || at.Nested < t.Nested)
 }
 
 // Begin answers calls of the prefix that go outside of the sandbox as they were answered in the clean episode, see registry.Twin.
 func (p *prefix) Begin(call registry.TwinCall) registry.TwinAnswer {
-	t := p.ep.Twin
-	if call.Turn < t.Turn || call.Turn == t.Turn && (call.Index < t.Index || call.Parent != "") {
+	if p.before(call.Place) {
 		for i := range p.clean.Calls {
 			if was := &p.clean.Calls[i]; was.Turn == call.Turn && was.Index == call.Index && was.Parent == call.Parent && was.Name == call.Tool.Name {
-				t.Prefix = episode.PrefixRecorded
+				p.ep.Twin.Prefix = episode.PrefixRecorded
 				return func(json.RawMessage, func() (registry.Answer, error)) (registry.Answer, error) { return answered(was) }
 			}
 		}

@@ -1,7 +1,10 @@
 package rollout_test
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,7 +71,7 @@ func TestTwinEndsEarly(t *testing.T) {
 // faulted makes a twin one with a fault at a call.
 func faulted(class string, ordinal int, at episode.Place) func(*rollout.Player, *episode.Episode) {
 	return func(p *rollout.Player, ep *episode.Episode) {
-		*ep.Twin = episode.Twin{Role: episode.TwinFault, Of: ep.Twin.Of, Class: class, P: 1, Turn: at.Turn, Index: at.Index, Ordinal: ordinal}
+		*ep.Twin = episode.Twin{Role: episode.TwinFault, Of: ep.Twin.Of, Class: class, P: 1, Turn: at.Turn, Index: at.Index, Nested: at.Nested, Ordinal: ordinal}
 		p.Services = func(*episode.Task, *episode.Episode, model.Ask) []any {
 			return []any{faults.NewSingle(faults.Settings{}, ep.Key, faults.Single{Place: at, Class: class, P: 1})}
 		}
@@ -90,6 +93,52 @@ func TestTwinCrossed(t *testing.T) {
 		if c := twin.Calls[i]; c.Result != clean.Calls[of].Result || (c.Planted != nil) != (i > 0) || i > 0 && (c.Planted.From != 2 || c.Planted.RealResult != clean.Calls[i].Result) {
 			t.Errorf("call %d shows %s, planted %+v", i, c.Result, c.Planted)
 		}
+	}
+}
+
+// TestTwinInScript plants a fault into the second of the calls of a script, which runs anew to that call. A script that does something
+// else before it makes no pair.
+func TestTwinInScript(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first   string // call of the script
+		differs string
+	}{
+		"the same":       {"terminal(command='echo 1 >> log; cat log')", ""},
+		"another result": {"terminal(command='date +%N')", "terminal"},
+		"another call":   {"terminal(command='echo %d' % time.time_ns())", "calls"},
+		"no call":        {"os.path.exists(been) and exit() or open(been, 'w') and terminal(command='true')", "calls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script, _ := json.Marshal(map[string]string{"code": "import os, time\nbeen = '" + filepath.Join(t.TempDir(), "been") + "'\nfrom trajgen_tools import terminal\nprint(" + tt.first +
+				")\nprint(terminal(command='echo 2 >> log; cat log'))\nprint(terminal(command='echo 3 >> log; cat log'))"})
+			run := call(episode.Call{ID: "s", Name: "execute_code", Arguments: string(script)})
+			begin := call(episode.Call{ID: "a", Name: "terminal", Arguments: `{"command": "echo 0 >> log"}`})
+			toolsets := func(_ *rollout.Player, ep *episode.Episode) { ep.Toolsets = []string{"terminal", "code_execution"} }
+			clean := twinOf(t, nil, steps(begin, run, say("done")), nil, toolsets)
+			if len(clean.Calls) < 5 {
+				t.Fatalf("%d calls: %+v", len(clean.Calls), clean.Calls)
+			}
+			twin := twinOf(t, clean, steps(say("seen")), nil, toolsets, faulted("error_permanent", 3, episode.Place{Turn: 1, Nested: 2}))
+			if tt.differs != "" {
+				if twin.Twin.Prefix != episode.PrefixDiverged || twin.Differed == nil || twin.Differed.Name != tt.differs {
+					t.Errorf("prefix %s, differed %+v", twin.Twin.Prefix, twin.Differed)
+				}
+				return
+			}
+			if twin.Twin.Prefix != episode.PrefixReplayed || twin.Answer != "seen" {
+				t.Fatalf("%s, prefix %s, differed %+v", twin.Outcome, twin.Twin.Prefix, twin.Differed)
+			}
+			for i, c := range twin.Calls {
+				if (c.Planted != nil) != (i == 3) || (c.Result == clean.Calls[i].Result) != (i == 0 || i == 2) {
+					t.Errorf("call %d: %s, was %s, planted %+v", i, c.Result, clean.Calls[i].Result, c.Planted)
+				}
+			}
+			if got := twin.Calls[4].Result; !strings.Contains(got, `0\n1\n3`) {
+				t.Errorf("behind the fault: %s", got)
+			}
+		})
 	}
 }
 

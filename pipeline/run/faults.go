@@ -31,7 +31,7 @@ func (s *services) openFaults(context.Context) error {
 		known, twin := knownTexts(a.task), a.ep.Twin
 		switch {
 		case twin != nil:
-			one := faults.Single{Place: episode.Place{Turn: twin.Turn, Index: twin.Index}, Class: twin.Class, Variant: twin.Variant, P: twin.P}
+			one := faults.Single{Place: twin.Place(), Class: twin.Class, Variant: twin.Variant, P: twin.P}
 			return []any{faults.NewSingle(*f, a.ep.Key, one, known...)}
 		case f.Twins:
 			return nil

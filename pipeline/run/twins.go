@@ -103,7 +103,7 @@ func (s *Run) eligible(task *episode.Task, clean *episode.Episode, skip func(why
 	for i := range clean.Calls {
 		call := &clean.Calls[i]
 		tool, have := s.Exp.Registry.Tool(call.Name)
-		if !have || call.Parent != "" {
+		if !have {
 			continue
 		}
 		if err := rollout.Replayable(clean, call.Turn); err != nil {
@@ -115,13 +115,16 @@ func (s *Run) eligible(task *episode.Task, clean *episode.Episode, skip func(why
 				continue
 			}
 			name, variant, _ := strings.Cut(class, ":")
-			twin := episode.Twin{Role: episode.TwinFault, Of: clean.ID, Class: name, Variant: variant, Turn: call.Turn, Index: call.Index, Ordinal: i}
+			at := places[i]
+			twin := episode.Twin{
+				Role: episode.TwinFault, Of: clean.ID, Class: name, Variant: variant, Turn: at.Turn, Index: at.Index, Nested: at.Nested, Ordinal: i,
+			}
 			if name == faults.None {
 				twin.Role = episode.TwinPlacebo
 			}
 			each(eligible{
 				task: task.ID, sample: clean.Key.Sample, twin: twin, cell: [3]string{call.Name, class, position(settings.Position, i)},
-				coin: faults.U(cmp.Or(settings.Seed, clean.Key.Seed), clean.Key, places[i], call.Name, call.Digest(), "class/"+class+"/0"),
+				coin: faults.U(cmp.Or(settings.Seed, clean.Key.Seed), clean.Key, at, call.Name, call.Digest(), "class/"+class+"/0"),
 			})
 		}
 	}
