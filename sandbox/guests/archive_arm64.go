@@ -2,13 +2,7 @@
 
 package guests
 
-import (
-	_ "embed" // for the directive
-
-	"trajgen/sandbox/internal/embedded"
-)
+import _ "embed" // for the directive
 
 //go:embed packed-linux-arm64.tar.zst
 var archive string
-
-func init() { embedded.Hold(archive) }

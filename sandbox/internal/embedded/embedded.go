@@ -16,11 +16,12 @@ const (
 	helper   = "sandboxhelper-" // and an architecture
 )
 
-// archive is what Hold was given.
-var archive string
+// unpack is what Hold was given.
+var unpack = func(...string) (map[string][]byte, error) { return nil, nil }
 
-// Hold sets the archive that scripts/build-guest packed. It must be called before all else, by an init.
-func Hold(packed string) { archive = packed }
+// Hold sets what returns the named programs of those that scripts/build-guest packed. It must be called before all else, by an
+// init. It is given so that the programs themselves, which hold none, bring no decompressor.
+func Hold(read func(names ...string) (map[string][]byte, error)) { unpack = read }
 
 // Unpack returns the programs, or nil where there are none. It takes some 30 ms: callers should keep the result.
 func Unpack() (*Programs, error) {

@@ -1,4 +1,6 @@
-package embedded
+//go:build embedguest
+
+package guests
 
 import (
 	"os"
@@ -7,15 +9,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"trajgen/sandbox/internal/embedded"
 	"trajgen/sandbox/internal/packed"
 )
 
-func unpack(names ...string) (map[string][]byte, error) {
-	if archive == "" {
-		return nil, nil
-	}
-	defer forget(archive)
-	return packed.Read(strings.NewReader(archive), names...)
+func init() {
+	embedded.Hold(func(names ...string) (map[string][]byte, error) {
+		defer forget(archive)
+		return packed.Read(strings.NewReader(archive), names...)
+	})
 }
 
 // forget frees the memory of a part of this program. The kernel reads it from the file again when needed.
