@@ -323,7 +323,7 @@ func scenarios() []scenario {
 func (s scenario) best() (good float64) {
 	for i := range s.servers {
 		most, at := 0, 0
-		for _, c := range []int{1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 63, 64, 80, 96, 128, 192, 256, 512} {
+		for _, c := range []int{1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 63, 64, 96, 128, 256, 512} {
 			if c > s.workers {
 				break
 			}
