@@ -4,6 +4,7 @@ package packed
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -23,9 +24,11 @@ type Program struct {
 // window is how far back the compressor may look for common parts: over the whole previous program.
 const window = 8 << 20
 
-// Write packs programs, as a tar archive in Zstandard, with the command zstd: what its strongest level makes is a tenth smaller
-// than what the Go package can. Put the most used programs first: Read stops at the last one it needs. The same programs give
-// the same bytes.
+// Write packs programs, as a tar archive in Zstandard. Put the most used programs first: Read stops at the last one it needs. The
+// same programs give the same bytes.
+//
+// The strongest level of the command zstd makes a tenth less than what the Go package can, which does it where the command is not
+// installed.
 func Write(w io.Writer, programs []Program) error {
 	var plain bytes.Buffer
 	archive := tar.NewWriter(&plain)
@@ -40,11 +43,20 @@ func Write(w io.Writer, programs []Program) error {
 	if err := archive.Close(); err != nil {
 		return err
 	}
+	command, err := exec.LookPath("zstd")
+	if err != nil {
+		compressed, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return err
+		}
+		_, err = plain.WriteTo(compressed)
+		return errors.Join(err, compressed.Close())
+	}
 	var complaint strings.Builder
-	zstd := exec.Command("zstd", "-19", fmt.Sprintf("--zstd=windowLog=%d", bits.Len(window)-1))
-	zstd.Stdin, zstd.Stdout, zstd.Stderr = &plain, w, &complaint
-	if err := zstd.Run(); err != nil {
-		return fmt.Errorf("compress with the command zstd (scripts/need zstd installs it): %w: %s", err, strings.TrimSpace(complaint.String()))
+	strongest := exec.Command(command, "-19", fmt.Sprintf("--zstd=windowLog=%d", bits.Len(window)-1))
+	strongest.Stdin, strongest.Stdout, strongest.Stderr = &plain, w, &complaint
+	if err := strongest.Run(); err != nil {
+		return fmt.Errorf("compress with %s: %w: %s", command, err, strings.TrimSpace(complaint.String()))
 	}
 	return nil
 }

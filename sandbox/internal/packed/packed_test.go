@@ -11,6 +11,14 @@ import (
 )
 
 func TestPacked(t *testing.T) {
+	t.Run("with the command zstd, if it is here", testPacked)
+	t.Run("without it", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		testPacked(t)
+	})
+}
+
+func testPacked(t *testing.T) {
 	content := make([]byte, 100<<10)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
 	programs := []packed.Program{
