@@ -2,6 +2,7 @@ package reliability
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 // play is what pairs need of an episode.
 type play struct {
 	id, task, tool, answer string
+	position               string
 	twin                   *episode.Twin // nil for a clean episode
 	resolved               bool
 	success                float64
@@ -137,11 +139,34 @@ func (c *collected) extra() *estimate.Mean {
 	return new(estimate.Extra(c.pairs))
 }
 
+// costs are those of pairs beyond the call.
+type costs struct{ turns, tokens, usd, seconds collected }
+
+func (c *costs) add(p pair) {
+	t := p.twin
+	n, after := t.since(t.twin.Turn)
+	m, before := p.clean.since(t.twin.Turn)
+	c.turns.add(t, float64(n-m))
+	c.seconds.add(t, (after.elapsed - before.elapsed).Seconds())
+	c.tokens.lacking = c.tokens.lacking || !after.known || !before.known
+	c.tokens.add(t, float64(after.tokens-before.tokens))
+	if after.usd == nil || before.usd == nil {
+		c.usd.lacking = true
+	} else {
+		c.usd.add(t, *after.usd-*before.usd)
+	}
+}
+
+func (c *costs) means() Cost {
+	return Cost{Turns: estimate.Extra(c.turns.pairs), Tokens: c.tokens.extra(), USD: c.usd.extra(), Seconds: estimate.Extra(c.seconds.pairs)}
+}
+
 // cellOf makes a cell of its pairs and of the placebos of its tool.
 func cellOf(pairs, placebos []pair) Cell {
 	first := pairs[0].twin
-	c := Cell{Tool: first.tool, Class: first.class(), Unrecoverable: first.unrecoverable()}
-	var least, greatest, wrong, right, safe, turns, tokens, usd, seconds collected
+	c := Cell{Tool: first.tool, Class: first.class(), Position: first.position, Unrecoverable: first.unrecoverable(), Worst: worst(pairs)}
+	var least, greatest, wrong, right, safe collected
+	var all, recovered costs
 	for _, p := range pairs {
 		t := p.twin
 		c.Eligible += 1 / t.twin.P
@@ -162,26 +187,38 @@ func cellOf(pairs, placebos []pair) Cell {
 		wrong.addBool(t, t.twin.UsedWrong)
 		right.addBool(t, t.twin.UsedTrue)
 		safe.addBool(t, t.twin.SafeSuccess)
-		n, after := t.since(t.twin.Turn)
-		m, before := p.clean.since(t.twin.Turn)
-		turns.add(t, float64(n-m))
-		seconds.add(t, (after.elapsed - before.elapsed).Seconds())
-		tokens.lacking = tokens.lacking || !after.known || !before.known
-		tokens.add(t, float64(after.tokens-before.tokens))
-		if after.usd == nil || before.usd == nil {
-			usd.lacking = true
-		} else {
-			usd.add(t, *after.usd-*before.usd)
+		all.add(p)
+		if noticed(p) && t.success == 1 {
+			recovered.add(p)
 		}
 	}
 	c.Harm = estimate.Harm(c.pairs)
+	c.Missing = missing(c.Harm)
 	if c.Unresolved > 0 {
 		c.Bounds = &estimate.Interval{Low: estimate.Harm(least.pairs).Value, High: estimate.Harm(greatest.pairs).Value}
 	}
 	c.UsedWrong, c.UsedTrue, c.SafeSuccess = wrong.share(), right.share(), safe.share()
-	c.Turns, c.Tokens, c.USD, c.Seconds = estimate.Extra(turns.pairs), tokens.extra(), usd.extra(), estimate.Extra(seconds.pairs)
+	c.Cost = all.means()
+	if len(recovered.turns.pairs) > 0 {
+		c.Recovery = new(recovered.means())
+	}
 	c.react(pairs, placebos)
 	return c
+}
+
+// tell is the harm that a cell should tell from none, and wouldTell how many pairs do where none say how much they vary.
+const (
+	tell      = 0.1
+	wouldTell = 200
+)
+
+// missing is how many pairs more make half of the interval as narrow as tell.
+func missing(harm estimate.Mean) int {
+	if harm.Range == nil {
+		return max(0, wouldTell-harm.N)
+	}
+	half := (harm.Range.High - harm.Range.Low) / 2 / tell
+	return max(0, int(math.Ceil(float64(harm.N)*(half*half-1))))
 }
 
 // react fills in what agents did, beside what they do without a fault.
@@ -201,10 +238,13 @@ func (c *Cell) react(pairs, placebos []pair) {
 	if able := having(placebos, succeeded).Value; len(who) > 0 && able > 0 {
 		c.Recovered = new(having(who, succeeded).Value / able)
 	}
-	if len(pairs) > 0 && strings.HasPrefix(c.Class, "wrong_value") {
+	if len(pairs) > 0 && strings.HasPrefix(c.Class, wrongValue) {
 		c.Dependence = new(having(pairs, differs).Value - having(placebos, differs).Value)
 	}
 }
+
+// wrongValue is the class that shows whether answers depend on a tool.
+const wrongValue = "wrong_value"
 
 func noticed(p pair) bool { return reaction.Notices(p.twin.twin.Reactions) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
@@ -21,18 +22,41 @@ type Report struct {
 	Orphans  int `json:"orphans"`  // twins whose clean episode the run does not have: left out
 	// Unplanted twins had no fault, as a tool gave something else at the call itself than in the clean episode: left out.
 	Unplanted int `json:"unplanted"`
+	// PrefixTokens are those of what twins have in common with their clean episodes, which were not paid again; PaidTokens are the twins' own.
+	PrefixTokens int `json:"prefix_tokens"`
+	PaidTokens   int `json:"paid_tokens"`
 	// PlaceboOff says that the 99.9 % interval of the placebos' harm leaves out 0: the harm of the other cells cannot be trusted.
 	PlaceboOff bool    `json:"placebo_off"`
 	Placebo    *Cell   `json:"placebo"` // of all tools; null without placebos
 	Cells      []Cell  `json:"cells"`
 	Levels     []Level `json:"levels"`
 	Tools      []Tool  `json:"tools"` // as they failed by themselves in the clean episodes
+	Limits     Limits  `json:"limits"`
+}
+
+// Limits are what a run must not exceed.
+type Limits struct {
+	Harm       float64 `json:"max_harm"`       // of a call
+	ErrorRate  float64 `json:"max_error_rate"` // of a tool in the clean episodes
+	Unresolved float64 `json:"max_unresolved"` // share of the pairs
+}
+
+// LimitsOf are the limits of a run file, where it has them.
+func LimitsOf(given map[string]float64) Limits {
+	l := Limits{Harm: 1, ErrorRate: 1, Unresolved: 0.1}
+	for name, to := range map[string]*float64{"max_harm": &l.Harm, "max_error_rate": &l.ErrorRate, "max_unresolved": &l.Unresolved} {
+		if limit, ok := given[name]; ok {
+			*to = limit
+		}
+	}
+	return l
 }
 
 // Cell is what a class of faults did in a tool. The numbers are about all calls of the clean episodes that could have had the fault.
 type Cell struct {
 	Tool          string  `json:"tool"`
 	Class         string  `json:"class"`                   // with its variant behind a colon
+	Position      string  `json:"position"`                // of the call: early, middle or late; all of a run that does not tell them apart
 	Unrecoverable bool    `json:"unrecoverable,omitempty"` // the reference solutions do not succeed with the fault either
 	Eligible      float64 `json:"eligible"`                // calls that the pairs stand for
 
@@ -41,24 +65,41 @@ type Cell struct {
 	Unresolved int                `json:"unresolved"`
 	Bounds     *estimate.Interval `json:"bounds"`
 	P          *float64           `json:"p,omitempty"` // that the harm is 0, corrected for the number of cells (Holm)
+	// Missing pairs would tell a harm of 0.1 from none, if they vary as these do.
+	Missing int `json:"missing_pairs"`
+	// Dependent is the harm in those tasks alone whose answer changed when a value of the tool was wrong, as twins of another class show.
+	Dependent *estimate.Mean `json:"harm_dependent"`
 	// Versus is the harm minus that of the same cell in the other run.
 	Versus *estimate.Mean `json:"versus,omitempty"`
 
-	Reactions   map[string]estimate.Mean `json:"reactions"`
-	Noticed     estimate.Mean            `json:"noticed"`
-	Background  *estimate.Mean           `json:"noticed_placebo"` // the share of the tool's placebos that look as if they had noticed
-	Recovered   *float64                 `json:"recovered"`       // success of those that noticed, as a multiple of the success of placebos
-	UsedWrong   *estimate.Mean           `json:"used_wrong"`
-	UsedTrue    *estimate.Mean           `json:"used_true"`
-	SafeSuccess *estimate.Mean           `json:"safe_success"`
-	Dependence  *float64                 `json:"dependence"` // of the answer on the tool: how many answers more than of placebos differ
+	Reactions map[string]estimate.Mean `json:"reactions"`
+	Noticed   estimate.Mean            `json:"noticed"`
+	// Background is the share of the tool's placebos that look as if they had noticed.
+	Background *estimate.Mean `json:"noticed_placebo"`
+	// Recovered is the success of those that noticed, as a multiple of the success of placebos.
+	Recovered *float64 `json:"recovered"`
+	Use
+	Cost            // twin minus clean, beyond the call
+	Recovery *Cost  `json:"recovery"` // that of the twins alone that noticed and succeeded; null without any
+	Worst    []Fate `json:"worst"`    // of the pairs, those that lost most; at most as many as a page shows
 
-	Turns   estimate.Mean  `json:"extra_turns"` // this and the next three beyond the call, twin minus clean
+	pairs []estimate.Pair
+}
+
+// Use says what became of a wrong value.
+type Use struct {
+	UsedWrong   *estimate.Mean `json:"used_wrong"`
+	UsedTrue    *estimate.Mean `json:"used_true"`
+	SafeSuccess *estimate.Mean `json:"safe_success"`
+	Dependence  *float64       `json:"dependence"` // of the answer on the tool: how many answers more than of placebos differ
+}
+
+// Cost is what pairs differ by.
+type Cost struct {
+	Turns   estimate.Mean  `json:"extra_turns"`
 	Tokens  *estimate.Mean `json:"extra_tokens"`
 	USD     *estimate.Mean `json:"extra_usd"`
 	Seconds estimate.Mean  `json:"extra_seconds"`
-
-	pairs []estimate.Pair
 }
 
 // Level is how the episodes of a run went that has faults at a level.
@@ -71,6 +112,9 @@ type Level struct {
 type Builder struct {
 	Prices episode.Prices // by model
 	Asked  string         // the model, as the run asks for it
+	Limits Limits
+	// Positions tells early, middle and late calls apart.
+	Positions bool
 
 	clean  map[string]*play
 	twins  []*play
@@ -121,11 +165,14 @@ func put[K comparable, V any](m *map[K]*V, key K) *V {
 
 // Finish makes the report.
 func (b *Builder) Finish() *Report {
-	r := &Report{Clean: len(b.clean), Twins: len(b.twins), Cells: []Cell{}, Levels: []Level{}}
+	r := &Report{Clean: len(b.clean), Twins: len(b.twins), Cells: []Cell{}, Levels: []Level{}, Limits: b.Limits}
 	cells, placebos := map[string][]pair{}, map[string][]pair{}
 	var all []pair
 	slices.SortFunc(b.twins, func(a, b *play) int { return cmp.Compare(a.id, b.id) })
 	for _, t := range b.twins {
+		r.PrefixTokens += t.twin.PrefixTokens
+		_, own := t.since(t.twin.Turn)
+		r.PaidTokens += own.tokens
 		placebo := t.twin.Role == episode.TwinPlacebo
 		if placebo {
 			r.Placebos++
@@ -146,7 +193,11 @@ func (b *Builder) Finish() *Report {
 		case placebo:
 			all, placebos[t.tool] = append(all, pair{clean, t}), append(placebos[t.tool], pair{clean, t})
 		default:
-			key := fmt.Sprintf("%s\x00%s\x00%t", t.tool, t.class(), t.unrecoverable())
+			t.position = "all"
+			if b.Positions {
+				t.position = episode.Position(t.twin.Ordinal)
+			}
+			key := fmt.Sprintf("%s\x00%s\x00%t\x00%02d", t.tool, t.class(), t.unrecoverable(), slices.Index(positions, t.position))
 			cells[key] = append(cells[key], pair{clean, t})
 		}
 	}
@@ -158,12 +209,40 @@ func (b *Builder) Finish() *Report {
 	for _, key := range slices.Sorted(maps.Keys(cells)) {
 		r.Cells = append(r.Cells, cellOf(cells[key], placebos[cells[key][0].twin.tool]))
 	}
+	r.depend(cells)
 	r.correct()
 	for _, level := range slices.Sorted(maps.Keys(b.levels)) {
 		r.Levels = append(r.Levels, Level{level, b.levels[level].PassRates(estimate.PassHatK)})
 	}
 	r.Tools = b.tools.list(r.Cells)
 	return r
+}
+
+// positions are the values of Cell.Position, in the order in which cells are listed.
+var positions = []string{"all", "early", "middle", "late"}
+
+// depend fills in the harm in tasks whose answer depends on the tool.
+func (r *Report) depend(cells map[string][]pair) {
+	dependent := map[[2]string]bool{}
+	for _, pairs := range cells {
+		for _, p := range judged(pairs) {
+			if strings.HasPrefix(p.twin.class(), wrongValue) && p.clean.resolved && differs(p) {
+				dependent[[2]string{p.twin.tool, p.twin.task}] = true
+			}
+		}
+	}
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		var of []estimate.Pair
+		for _, p := range c.pairs {
+			if dependent[[2]string{c.Tool, p.Task}] {
+				of = append(of, p)
+			}
+		}
+		if len(of) > 0 && !strings.HasPrefix(c.Class, wrongValue) {
+			c.Dependent = new(estimate.Harm(of))
+		}
+	}
 }
 
 // correct corrects the p-values of the cells for their number.
@@ -182,7 +261,7 @@ func (r *Report) Compare(other *Report) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		at := slices.IndexFunc(other.Cells, func(o Cell) bool {
-			return o.Tool == c.Tool && o.Class == c.Class && o.Unrecoverable == c.Unrecoverable
+			return o.Tool == c.Tool && o.Class == c.Class && o.Position == c.Position && o.Unrecoverable == c.Unrecoverable
 		})
 		if at >= 0 && len(c.pairs) > 0 && len(other.Cells[at].pairs) > 0 {
 			c.Versus = new(estimate.Versus(c.pairs, other.Cells[at].pairs))
@@ -203,14 +282,31 @@ func (r *Report) Broken() error {
 	return errors.Join(why...)
 }
 
-// Exceeding names the cells whose harm is proven to be above a limit, as an error; those that cannot be recovered from are not the
-// agent's doing.
-func (r *Report) Exceeding(harm float64) error {
+// Exceeding names the cells whose harm, and the tools whose rate of errors, is proven to be above its limit, as an error. What cannot be
+// recovered from is not the agent's doing.
+func (r *Report) Exceeding() error {
 	var above []error
 	for _, c := range r.Cells {
-		if i := c.Harm.Range; i != nil && i.Low > harm && !c.Unrecoverable {
-			above = append(above, fmt.Errorf("%s of %s does more harm than %g: between %.3f and %.3f", c.Class, c.Tool, harm, i.Low, i.High))
+		if i := c.Harm.Range; i != nil && i.Low > r.Limits.Harm && !c.Unrecoverable {
+			above = append(above, fmt.Errorf("%s of %s does more harm than %g: between %.3f and %.3f", c.Class, c.Tool, r.Limits.Harm, i.Low, i.High))
+		}
+	}
+	for _, t := range r.Tools {
+		if t.Rate.Low > r.Limits.ErrorRate {
+			above = append(above, fmt.Errorf("%s fails in more than %g of its calls: in %.3f to %.3f of them", t.Tool, r.Limits.ErrorRate, t.Rate.Low, t.Rate.High))
 		}
 	}
 	return errors.Join(above...)
+}
+
+// Unsettled is an error if a larger share of the pairs is unresolved than allowed.
+func (r *Report) Unsettled() error {
+	open, pairs := 0, 0
+	for _, c := range r.Cells {
+		open, pairs = open+c.Unresolved, pairs+c.Unresolved+c.Harm.N
+	}
+	if float64(open) <= r.Limits.Unresolved*float64(pairs) {
+		return nil
+	}
+	return fmt.Errorf("%d of %d pairs have an episode that ended in an error, and no verdict: trajgen run --retry-errors plays them again", open, pairs)
 }

@@ -2,6 +2,7 @@ package reliability_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -97,13 +98,96 @@ func TestReport(t *testing.T) {
 	if why := r.Broken(); why != nil {
 		t.Errorf("Broken() = %v", why)
 	}
-	if low, high := r.Exceeding(0.05), r.Exceeding(0.25); low == nil || high != nil {
-		t.Errorf("Exceeding(0.05) = %v, Exceeding(0.25) = %v", low, high)
+	for _, tt := range []struct {
+		limits map[string]float64
+		want   string
+	}{
+		{nil, ""}, {map[string]float64{"max_harm": 0.25}, ""}, {map[string]float64{"max_error_rate": 0.04}, ""},
+		{map[string]float64{"max_harm": 0.05}, "error_transient of read_file does more harm than 0.05"},
+		{map[string]float64{"max_error_rate": 0.01}, "read_file fails in more than 0.01 of its calls"},
+	} {
+		r.Limits = reliability.LimitsOf(tt.limits)
+		if err := r.Exceeding(); err == nil && tt.want != "" || err != nil && (tt.want == "" || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%v: %v, want %q", tt.limits, err, tt.want)
+		}
 	}
 	var page bytes.Buffer
-	if err := r.WriteText(&page); err != nil || !strings.Contains(page.String(), "read_file  error_transient  40     80        1.00 (0.00)") {
+	if err := r.WriteText(&page); err != nil || !strings.Contains(page.String(), "read_file  error_transient  40     38       80        1.00 (0.00)        0.75       0.25") {
 		t.Errorf("WriteText: %v\n%s", err, page.String())
 	}
+}
+
+// TestPages has a tool's words in the page, of which the browser must run none.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	episodes := fleet()
+	byID := map[string]*episode.Episode{}
+	for _, ep := range episodes {
+		byID[ep.ID] = ep
+		if ep.Twin != nil && ep.Outcome == episode.Failure {
+			for i := range ep.Calls {
+				ep.Calls[i].RawArguments = `{"path":"<script>alert(1)</script>|"}`
+			}
+		}
+	}
+	r := report(t, episodes)
+	err := r.Tell(func(id string) (*episode.Episode, error) { return byID[id], nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst := r.Cells[0].Worst
+	if len(worst) != 20 || worst[0].Harm != 1 || worst[0].Turn != 1 || !strings.HasPrefix(worst[0].TwinDoes, `read_file {"path":"<script>`) || worst[0].CleanDoes != "read_file" {
+		t.Errorf("%d worst pairs, the first %+v", len(worst), worst[0])
+	}
+	var page, text bytes.Buffer
+	if err := errors.Join(r.WriteHTML(&page), r.WriteMarkdown(&text)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<svg", "Harm per call", "0.250 [0.", "the 20 of 40 pairs that lost most", "&lt;script&gt;"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page.String(), "<script>") {
+		t.Error("the page has a script")
+	}
+	for line := range strings.Lines(text.String()) {
+		if cells := strings.Count(line, "|"); strings.HasPrefix(line, "|") && cells != 9 && cells != 12 {
+			t.Errorf("%d bars in %q", cells, line)
+		}
+	}
+}
+
+// TestPositions tells early calls from middle ones, and a task whose answer depends on the tool from others.
+func TestPositions(t *testing.T) {
+	t.Parallel()
+	b := reliability.Builder{Positions: true}
+	for i := range tasks {
+		clean := played(fmt.Sprint("clean", i), i, episode.Success, 5)
+		late := twinOf(clean, "error_permanent", episode.Failure, 5)
+		late.Twin.Ordinal, late.Twin.Turn = 3, 3
+		late.Calls[3].Planted = &episode.Planted{Class: "error_permanent"}
+		wrong := twinOf(clean, "wrong_value", episode.Success, 5)
+		if i < 10 {
+			wrong.Answer = "5"
+		}
+		for _, ep := range []*episode.Episode{clean, twinOf(clean, "error_permanent", episode.Success, 5), late, wrong, twinOf(clean, "none", episode.Success, 5)} {
+			if err := b.Add(ep); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r := b.Finish()
+	if len(r.Cells) != 3 || r.Cells[0].Position != "early" || r.Cells[1].Position != "middle" || r.Cells[0].Class != r.Cells[1].Class {
+		t.Fatalf("cells %+v", r.Cells)
+	}
+	near(t, "harm of early calls", r.Cells[0].Harm.Value, 0)
+	near(t, "harm of middle calls", r.Cells[1].Harm.Value, 1)
+	near(t, "harm where the answer depends on the tool", r.Cells[1].Dependent.Value, 1)
+	if n := r.Cells[1].Dependent.N; n != 10 || r.Cells[2].Dependent != nil {
+		t.Errorf("%d dependent tasks, want 10; of wrong values themselves %v", n, r.Cells[2].Dependent)
+	}
+	near(t, "dependence", *r.Cells[2].Dependence, 0.25)
 }
 
 func said(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
@@ -141,6 +225,13 @@ func TestUnresolvedPairsAreBounded(t *testing.T) {
 	c := report(t, episodes).Cells[0]
 	if c.Unresolved != 2 || c.Harm.N != tasks-2 {
 		t.Errorf("%d unresolved and %d pairs, want 2 and %d", c.Unresolved, c.Harm.N, tasks-2)
+	}
+	r := reliability.Report{Cells: []reliability.Cell{c}, Limits: reliability.LimitsOf(map[string]float64{"max_unresolved": 0.04})}
+	if err := r.Unsettled(); !said(err, "2 of 40 pairs") {
+		t.Errorf("Unsettled() = %v, want 2 of 40 pairs", err)
+	}
+	if r.Limits.Unresolved = 0.1; r.Unsettled() != nil {
+		t.Errorf("Unsettled() = %v with a limit of a tenth", r.Unsettled())
 	}
 	near(t, "least harm", c.Bounds.Low, 10.0/tasks)
 	near(t, "greatest harm", c.Bounds.High, 12.0/tasks)

@@ -16,6 +16,9 @@ type Tool struct {
 	Errors int               `json:"errors"`
 	Of     int               `json:"of"` // calls
 	Rate   estimate.Interval `json:"error_rate"`
+	// P50 and P99 are of the seconds that calls took.
+	P50 estimate.Quantile `json:"p50_seconds"`
+	P99 estimate.Quantile `json:"p99_seconds"`
 	// Stake is the reward that an episode loses by the tool's errors and timeouts, as far as the harm of error_transient and timeout was
 	// measured; null where neither was.
 	Stake *Stake `json:"at_stake"`
@@ -32,12 +35,12 @@ type tools struct {
 	episodes map[string]int                // by task
 	calls    map[string]map[string]float64 // by tool and task
 	failed   map[string]map[string]int     // by tool and the class that stands for it
-	total    map[string]int
+	took     map[string][]float64          // seconds of each call, by tool
 }
 
 func (t *tools) add(ep *episode.Episode) {
 	if t.episodes == nil {
-		t.episodes, t.total = map[string]int{}, map[string]int{}
+		t.episodes, t.took = map[string]int{}, map[string][]float64{}
 		t.calls, t.failed = map[string]map[string]float64{}, map[string]map[string]int{}
 	}
 	t.episodes[ep.Key.Task]++
@@ -49,7 +52,7 @@ func (t *tools) add(ep *episode.Episode) {
 			t.calls[c.Name], t.failed[c.Name] = map[string]float64{}, map[string]int{}
 		}
 		t.calls[c.Name][ep.Key.Task]++
-		t.total[c.Name]++
+		t.took[c.Name] = append(t.took[c.Name], c.Elapsed.Seconds())
 		switch c.Status {
 		case episode.CallTimeout:
 			t.failed[c.Name]["timeout"]++
@@ -65,7 +68,8 @@ const draws = 2000
 func (t *tools) list(cells []Cell) []Tool {
 	list := []Tool{}
 	for _, name := range slices.Sorted(maps.Keys(t.calls)) {
-		one := Tool{Tool: name, Of: t.total[name]}
+		took := slices.Sorted(slices.Values(t.took[name]))
+		one := Tool{Tool: name, Of: len(took), P50: estimate.QuantileOf(took, 0.5), P99: estimate.QuantileOf(took, 0.99)}
 		var perEpisode []float64
 		for _, task := range slices.Sorted(maps.Keys(t.episodes)) {
 			perEpisode = append(perEpisode, t.calls[name][task]/float64(t.episodes[task]))

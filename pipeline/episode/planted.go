@@ -115,6 +115,17 @@ type Twin struct {
 // Place is the place of the call where they part.
 func (t *Twin) Place() Place { return Place{t.Turn, t.Index, t.Nested} }
 
+// Position is where a call stands in its episode, counted from the beginning, as nothing that comes later may decide what is planted.
+func Position(ordinal int) string {
+	switch {
+	case ordinal < 2:
+		return "early"
+	case ordinal < 6:
+		return "middle"
+	}
+	return "late"
+}
+
 // Name is what Key.Twin has of the twin.
 func (t *Twin) Name() string {
 	class := t.Class

@@ -110,6 +110,10 @@ func (s *Run) eligible(task *episode.Task, clean *episode.Episode, skip func(why
 			skip(err.Error())
 			return
 		}
+		position := faults.PositionAll
+		if settings.Position == faults.PositionOrdinal {
+			position = episode.Position(i)
+		}
 		for _, class := range twinClasses(settings) {
 			if !faults.Eligible(settings, &tool, clean, i, class, known...) {
 				continue
@@ -123,7 +127,7 @@ func (s *Run) eligible(task *episode.Task, clean *episode.Episode, skip func(why
 				twin.Role = episode.TwinPlacebo
 			}
 			each(eligible{
-				task: task.ID, sample: clean.Key.Sample, twin: twin, cell: [3]string{call.Name, class, position(settings.Position, i)},
+				task: task.ID, sample: clean.Key.Sample, twin: twin, cell: [3]string{call.Name, class, position},
 				coin: faults.U(cmp.Or(settings.Seed, clean.Key.Seed), clean.Key, at, call.Name, call.Digest(), "class/"+class+"/0"),
 			})
 		}
@@ -185,19 +189,6 @@ func twinClasses(s faults.Settings) []string {
 		classes = append(classes, faults.None)
 	}
 	return classes
-}
-
-// position is where a call stands in its episode, counted from the beginning: nothing that comes later may decide.
-func position(by string, ordinal int) string {
-	switch {
-	case by != faults.PositionOrdinal:
-		return faults.PositionAll
-	case ordinal < 2:
-		return "early"
-	case ordinal < 6:
-		return "middle"
-	}
-	return "late"
 }
 
 // write writes the plan into the run directory.

@@ -31,7 +31,7 @@ type Settings struct {
 
 	Alternatives [][]string         `yaml:"alternatives,omitempty" flag:"faults-alternatives" experiment:"no"` // tools that can stand for each other
 	Mitigate     Mitigation         `yaml:"mitigate,omitempty" flag:"faults-mitigate" experiment:"given"`
-	Limits       map[string]float64 `yaml:"limits,omitempty" flag:"faults-limits" experiment:"no"` // max_harm, max_error_rate
+	Limits       map[string]float64 `yaml:"limits,omitempty" flag:"faults-limits" experiment:"no"` // of trajgen reliability: see limitNames
 }
 
 // ClassSettings change a class.
@@ -58,7 +58,7 @@ const (
 )
 
 // limitNames are the keys of Limits.
-var limitNames = []string{"max_harm", "max_error_rate"}
+var limitNames = []string{"max_harm", "max_error_rate", "max_unresolved"}
 
 // On reports whether faults are planted.
 func (s *Settings) On() bool { return s.Twins || s.Level > 0 }
@@ -99,8 +99,9 @@ func (s *Settings) Validate() error {
 		bad(c.Charge > 0 && name != "timeout" && name != "slow", "settings: %s: charge is of timeout and slow", name)
 		bad(c.Share != nil && name != "partial_write", "settings: %s: share is of partial_write", name)
 	}
-	for name := range s.Limits {
+	for name, limit := range s.Limits {
 		bad(!slices.Contains(limitNames, name), "limits: no %q%s", name, nearest.DidYouMean(name, limitNames))
+		bad(!(limit >= 0 && limit <= 1), "limits: %s is %v; from 0 to 1", name, limit)
 	}
 	return errors.Join(wrong...)
 }

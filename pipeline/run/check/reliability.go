@@ -1,25 +1,37 @@
 package check
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
 	"trajgen/outputs/reliability"
 	"trajgen/pipeline/run"
 )
 
-// Reliability says what agents of a run did and lost when tools failed, also compared with another run unless versus is "".
-func Reliability(ctx context.Context, dir, versus string) (*reliability.Report, error) {
+// Reliability says what agents of a run did and lost when tools failed, also compared with another run unless versus is "". Unless out
+// is "", it writes the report as files into that folder, too.
+func Reliability(ctx context.Context, dir, versus, out string) (*reliability.Report, error) {
 	r, err := reliabilityOf(ctx, dir)
-	if err != nil || versus == "" {
-		return r, err
-	}
-	other, err := reliabilityOf(ctx, versus)
 	if err != nil {
 		return nil, err
 	}
-	r.Compare(other)
-	return r, nil
+	if versus != "" {
+		other, err := reliabilityOf(ctx, versus)
+		if err != nil {
+			return nil, err
+		}
+		r.Compare(other)
+	}
+	if out != "" {
+		err = writeReliability(r, out)
+	}
+	return r, err
 }
 
 func reliabilityOf(ctx context.Context, dir string) (_ *reliability.Report, err error) {
@@ -28,7 +40,10 @@ func reliabilityOf(ctx context.Context, dir string) (_ *reliability.Report, err 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	builder := reliability.Builder{Prices: m.RunFile.Budget.Prices, Asked: m.RunFile.Model.Name}
+	faults := m.RunFile.Faults
+	builder := reliability.Builder{
+		Prices: m.RunFile.Budget.Prices, Asked: m.RunFile.Model.Name, Limits: reliability.LimitsOf(faults.Limits), Positions: faults.Position == "ordinal",
+	}
 	for ep, err := range reader.Episodes(ctx) {
 		if err != nil {
 			return nil, err
@@ -37,5 +52,29 @@ func reliabilityOf(ctx context.Context, dir string) (_ *reliability.Report, err 
 			return nil, err
 		}
 	}
-	return builder.Finish(), nil
+	r := builder.Finish()
+	return r, r.Tell(reader.Last)
+}
+
+// writeReliability writes report.md, report.json and report.html.
+func writeReliability(r *reliability.Report, out string) error {
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		"report.md": r.WriteMarkdown, "report.html": r.WriteHTML, "report.json": func(w io.Writer) error {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(r)
+		},
+	} {
+		var page bytes.Buffer
+		if err := write(&page); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(out, name), page.Bytes(), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
 }
