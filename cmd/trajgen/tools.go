@@ -13,7 +13,7 @@ import (
 
 func newTools(std stdio) *cobra.Command {
 	cmd := &cobra.Command{Use: "tools", Short: "List, describe and call tools"}
-	return group(cmd, newToolsList(std), newToolsSchema(std), newToolsCall(std), newToolsClasses(std), newToolsBench(std))
+	return group(cmd, newToolsList(std), newToolsSchema(std), newToolsCall(std), newToolsClasses(std), newToolsBench(std), newToolsDrift(std))
 }
 
 func newToolsList(std stdio) *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,17 +21,7 @@ ledger says that a tool got worse.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			bench.Source, bench.Night = source.of(cmd), cmp.Or(bench.Night, time.Now().Format(time.DateOnly))
 			report, err := bench.Run(cmd.Context())
-			switch {
-			case err != nil:
-			case asJSON:
-				err = writeJSON(std.out, report)
-			default:
-				err = report.WriteText(std.out)
-			}
-			if err == nil && report.Bad() {
-				return withCode(exitGate, errQuiet)
-			}
-			return err
+			return gated(std, report, err, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
@@ -39,4 +30,38 @@ ledger says that a tool got worse.`,
 	cmd.MarkFlagsOneRequired("generate", "from", "script")
 	cmd.MarkFlagsMutuallyExclusive("generate", "from", "script")
 	return cmd
+}
+
+func newToolsDrift(std stdio) *cobra.Command {
+	var ledger string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "drift --ledger DIR", Args: cobra.NoArgs, Short: "Say what got worse in the ledger of tools bench, and since when; then the exit code is 4",
+		RunE: func(*cobra.Command, []string) error {
+			drift, err := toolbench.ReadDrift(ledger)
+			return gated(std, drift, err, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&ledger, "ledger", "", "folder of tools.jsonl")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	_ = cmd.MarkFlagRequired("ledger") // it exists
+	return cmd
+}
+
+// gated prints what was found, and fails if that is bad.
+func gated(std stdio, found interface {
+	WriteText(io.Writer) error
+	Bad() bool
+}, err error, asJSON bool) error {
+	switch {
+	case err != nil:
+	case asJSON:
+		err = writeJSON(std.out, found)
+	default:
+		err = found.WriteText(std.out)
+	}
+	if err == nil && found.Bad() {
+		return withCode(exitGate, errQuiet)
+	}
+	return err
 }

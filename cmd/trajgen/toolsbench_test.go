@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,6 +67,17 @@ func TestBenchOfRun(t *testing.T) {
 	lines, err := os.ReadFile(filepath.Join(ledger, "tools.jsonl"))
 	if err != nil || strings.Count(string(lines), "\n") != len(r.Tools) {
 		t.Errorf("ledger of %d tools: %v\n%s", len(r.Tools), err, lines)
+	}
+	if said := succeed(t, "tools", "drift", "--ledger", ledger).out; !strings.HasPrefix(said, "nothing got worse: ") {
+		t.Error(said)
+	}
+	again := regexp.MustCompile(`"schema_digest":"[^"]*"`).ReplaceAllString(string(lines), `"schema_digest":"other"`)
+	if err := os.WriteFile(filepath.Join(ledger, "tools.jsonl"), append(lines, again...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	drift := trajgen(t, "tools", "drift", "--ledger", ledger)
+	if drift.code != exitGate || strings.Count(drift.out, " schema changed since ") != len(r.Tools) {
+		t.Errorf("exit code %d: %s%s", drift.code, drift.out, drift.errOut)
 	}
 	calls := map[string]int{}
 	for _, tool := range r.Tools {
