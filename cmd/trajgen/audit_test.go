@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -68,16 +69,21 @@ func planted(t *testing.T) map[string]string {
 func TestAuditFindsWeaknesses(t *testing.T) {
 	t.Parallel()
 	attacks := planted(t)
-	proof, got := audit(t, "weak.jsonl", "--sandbox", "native")
-	if want := 2 * len(check.Attacks()); got.code != exitFailed || len(attacks) != want || proof.Failing() != want {
-		t.Errorf("exit code %d, %d of %d tasks fail, want %d", got.code, proof.Failing(), len(attacks), want)
+	if want := 2 * len(check.Attacks()); len(attacks) != want {
+		t.Fatalf("%d weak tasks, want %d", len(attacks), want)
 	}
-	for _, verdict := range proof.Verdicts {
-		if attack := attacks[verdict.Task]; !slices.Contains(verdict.Passed, attack) {
-			t.Errorf("%s falls to %v, want %s", verdict.Task, verdict.Passed, attack)
+	for _, attack := range check.Attacks() {
+		proof, got := audit(t, "weak.jsonl", "--sandbox", "native", "--attacks", attack, "--where", fmt.Sprintf("tags[0] == %q", attack))
+		if got.code != exitFailed || proof.Tasks != 2 || proof.Failing() != 2 {
+			t.Errorf("%s: exit code %d, %d of %d tasks fail, want 2 of 2", attack, got.code, proof.Failing(), proof.Tasks)
 		}
-		if verdict.Gold == nil || *verdict.Gold != 1 || verdict.Digest == "" {
-			t.Errorf("%s: %+v, want a reference solution that scores, and a digest", verdict.Task, verdict)
+		for _, verdict := range proof.Verdicts {
+			if attacks[verdict.Task] != attack || !slices.Contains(verdict.Passed, attack) {
+				t.Errorf("%s falls to %v, want %s", verdict.Task, verdict.Passed, attack)
+			}
+			if verdict.Gold == nil || *verdict.Gold != 1 || verdict.Digest == "" {
+				t.Errorf("%s: %+v, want a reference solution that scores, and a digest", verdict.Task, verdict)
+			}
 		}
 	}
 }
