@@ -187,7 +187,7 @@ func TestOutage(t *testing.T) {
 	t.Cleanup(up.Close)
 	var requests atomic.Int64
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests.Add(1) > 40 {
+		if requests.Add(1) > 10 {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = w.Write([]byte(`{"error":{"message":"key revoked","type":"invalid_request_error","code":"invalid_api_key"}}`))
 			return
@@ -196,14 +196,14 @@ func TestOutage(t *testing.T) {
 	}))
 	t.Cleanup(proxy.Close)
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "--dataset", "bundled", "--max-tasks", "50", "--model", "m", "--out", dir, "--quiet", "--workers", "1"}
+	args := []string{"run", "--dataset", "bundled", "--max-tasks", "14", "--model", "m", "--out", dir, "--quiet", "--workers", "1"}
 	t.Setenv("OPENAI_API_KEY", "k")
 	got := trajgen(t, append(args, "--base-url", proxy.URL+"/v1")...)
 	if got.code != exitFailed || !strings.Contains(got.errOut, "key revoked") || !strings.Contains(got.errOut, "--resume") {
 		t.Fatalf("exit code %d: %s", got.code, got.errOut)
 	}
 	before := len(episodes(t, dir))
-	if before < 30 || before > 40 {
+	if before < 7 || before > 10 {
 		t.Errorf("%d episodes are kept, want those before the outage", before)
 	}
 	succeed(t, append(args, "--base-url", up.URL+"/v1", "--resume")...)
