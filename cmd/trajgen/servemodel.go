@@ -13,6 +13,7 @@ import (
 
 	"trajgen/datasets"
 	"trajgen/outputs/journal"
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/scripted"
 	"trajgen/pipeline/run"
 )
@@ -29,6 +30,14 @@ usage, log probabilities, token ids, and errors and delays on demand. Policies: 
 oracle plays the dataset's reference solutions, noop answers at once with nothing, noisy solves a share of the episodes
 and fails at the others the way models fail, replay repeats the assistant messages of a recorded run. A request is
 matched to its task by the header X-Trajgen-Task, or by its first user message.
+
+The others are for measuring what faults of tools cost, with a truth that is known: they play as oracle does until a call
+does not get what it got in the run of --replay, and then do what their chances say. At a result that says that something
+is wrong, retrier:0.9 makes the call again (at most three times, each with this chance) or gives up, giver_up gives up,
+gullible:0.5 goes on with this chance as if nothing was, and else makes the call again, switcher:0.9 uses another tool for
+the same thing or gives up. After a wrong value that nothing shows, all go on and write it where the true one would have
+been, but checker:0.8,0.9 makes the call again with the first chance, then takes the second result with the other chance;
+it answers what is loud as retrier does, with the second chance. Without --replay they see what is loud alone.
 
 Replies depend on the seed, the task, the episode and the request, and on nothing else; --rate, --tokens-per-minute,
 --max-in-flight, --slots and --outage decide by the clock whether and when they come. Usage is exact by a tokenizer that
@@ -50,6 +59,7 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 					return usage(fmt.Errorf("environment variable %s is empty", keyEnv))
 				}
 			}
+			var clean func(string) ([]episode.Message, bool)
 			if replay != "" {
 				reader, err := journal.OpenReader(run.JournalDir(replay))
 				if err != nil {
@@ -57,11 +67,19 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 				}
 				defer reader.Close()
 				cfg.Replay = run.ReplayFrom(reader)
+				if (scripted.Settings{Policy: cfg.Policy}).Remembers() {
+					if clean, err = run.CleanFrom(cmd.Context(), reader); err != nil {
+						return usage(err)
+					}
+				}
 			}
 			cfg.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 			server, err := scripted.New(cfg)
 			if err != nil {
 				return usage(err)
+			}
+			if clean != nil {
+				server.Remember(clean)
 			}
 			if err := teach(cmd.Context(), server, dataset, mapping); err != nil {
 				return usage(err)
@@ -91,11 +109,11 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 	flags.StringVar(&addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 picks one")
 	flags.StringVar(&cfg.Policy, "policy", "", "policy: "+strings.Join(scripted.Policies(), ", "))
 	flags.Float64Var(&cfg.Skill, "skill", cfg.Skill, "share of episodes that the noisy policy solves")
-	flags.Uint64Var(&cfg.Seed, "seed", 0, "seed of the noisy policy")
+	flags.Uint64Var(&cfg.Seed, "seed", 0, "seed of noisy, and of retrier and the like")
 	flags.StringVar(&cfg.Model, "model", cfg.Model, "name under which the model is served")
 	flags.StringVar(&dataset, "dataset", "bundled", "dataset whose reference solutions are played")
 	flags.StringVar(&mapping, "map", "", "mapping file of the dataset")
-	flags.StringVar(&replay, "replay", "", "run directory whose journal the replay policy plays")
+	flags.StringVar(&replay, "replay", "", "run directory: what the replay policy plays; and what calls should get, for retrier and the like")
 	flags.StringVar(&keyEnv, "api-key-env", "", "environment variable with the key that clients must send")
 	flags.StringVar(&cfg.Delay, "delay", "0s", "time before each reply: 2s, 1s-3s, or lognormal:MEDIAN,SIGMA")
 	flags.Float64Var(&cfg.Speed, "speed", 0, "tokens per second of a reply, streamed or not; 0 is at once")

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/scripted"
 )
 
 // baseURL is the model's base URL, or the first of its endpoints.
@@ -74,6 +76,21 @@ func ReplayFrom(reader *journal.Reader) func(string) ([]episode.Message, bool) {
 		}
 		return ep.Messages, true
 	}
+}
+
+// CleanFrom reads the episodes without faults from a journal, for scripted.Server.Remember.
+func CleanFrom(ctx context.Context, reader *journal.Reader) (func(owner string) ([]episode.Message, bool), error) {
+	by := map[string]string{}
+	for ep, err := range reader.Episodes(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if owner := scripted.Owner(ep.Messages); owner != "" && ep.Twin == nil && ep.Planted == nil {
+			by[owner] = ep.ID
+		}
+	}
+	replay := ReplayFrom(reader)
+	return func(owner string) ([]episode.Message, bool) { return replay(by[owner]) }, nil
 }
 
 // replayDigest identifies the content of a journal.

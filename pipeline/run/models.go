@@ -116,6 +116,9 @@ func (m *models) startServer(cfg *model.Config) error {
 	if err != nil {
 		return err
 	}
+	if m.File.Faults.Twins && m.File.Scripted.Remembers() { // which come later, see playTwins
+		server.Remember(func(string) ([]episode.Message, bool) { return nil, false })
+	}
 	cfg.BaseURL, err = server.Start("127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("start the scripted server: %w", err)

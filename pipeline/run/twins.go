@@ -214,6 +214,13 @@ func (s *Run) playTwins(ctx context.Context, cfg pipeline.Config, player *rollou
 		return pipeline.Summary{}, err
 	}
 	defer clean.Close()
+	if server := s.Exp.Scripted; server != nil && s.Exp.File.Scripted.Remembers() {
+		of, err := CleanFrom(ctx, clean)
+		if err != nil {
+			return pipeline.Summary{}, err
+		}
+		server.Remember(of)
+	}
 	player.Clean = func(twin *episode.Twin) (*episode.Episode, error) { return clean.Last(twin.Of) }
 	cfg.Tasks = s.Exp.Playable(s.Exp.Source.Tasks(ctx))
 	cfg.Twins = func(task string) []pipeline.PlannedTwin { return plan.of[task] }

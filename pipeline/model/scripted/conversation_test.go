@@ -41,7 +41,7 @@ func newServer(t testing.TB, cfg scripted.Config, tasks ...*episode.Task) *scrip
 	return server
 }
 
-// conversation speaks with a server's handler and answers every call with the same result.
+// conversation speaks with a server's handler and answers every call with the same result, unless it is given others.
 type conversation struct {
 	t        testing.TB
 	handler  http.Handler
@@ -49,6 +49,7 @@ type conversation struct {
 	tools    []string
 	messages []map[string]any
 	extra    map[string]any
+	result   func(tool string) string // nil for always the same
 }
 
 func (c *conversation) say(role, content string) {
@@ -118,7 +119,11 @@ func (c *conversation) next() answer {
 	a.finish = reply.Choices[0].Finish
 	c.messages = append(c.messages, message)
 	for _, call := range a.ToolCalls {
-		c.messages = append(c.messages, map[string]any{"role": "tool", "tool_call_id": call.ID, "content": `{"ok":true}`})
+		result := `{"ok":true}`
+		if c.result != nil {
+			result = c.result(call.Function.Name)
+		}
+		c.messages = append(c.messages, map[string]any{"role": "tool", "tool_call_id": call.ID, "content": result})
 	}
 	return a
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -54,7 +55,11 @@ func (s *Server) next(req *request, taskID, episodeID string) (n next, no *refus
 		}
 		n.position = said(req, sc, who)
 		turns := s.cfg.plan(sc, req, who)
-		n.turn = turns[min(n.position, len(turns)-1)].pictured(req)
+		n.turn = turns[min(n.position, len(turns)-1)]
+		if s.character != nil && !sc.subagent { // whose calls are not those of the episode
+			n.turn = s.meet(sc, req, who, turns, n.position)
+		}
+		n.turn = n.turn.pictured(req)
 	}
 	n.key = fmt.Sprintf("%s%06x", who, n.position)
 	return n, no
@@ -97,37 +102,78 @@ func oneByOne(turns []turn) []turn {
 	return single
 }
 
-// said counts the assistant messages of the request that are ours: all but those before the task's first user message,
-// which the harness put there, and those that the task's prompt brought. Where a harness left some out to save room, the
-// ids of our calls in the others tell how many there were.
-func said(req *request, sc *script, who string) int {
-	n, begin := 0, 0
-	var prompt []string
-	if sc != nil {
-		prompt = sc.said
-		begin = max(0, slices.IndexFunc(req.Messages, func(m message) bool { return m.Role == "user" && m.Content.text == sc.first }))
-	}
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		switch {
-		case m.Role != "assistant":
-		case len(prompt) > 0 && len(m.ToolCalls) == 0 && m.Content.text == prompt[0]:
-			prompt = prompt[1:]
-		case i >= begin:
-			n++
-			if len(m.ToolCalls) > 0 {
-				if match := ownID.FindStringSubmatch(m.ToolCalls[0].ID); match != nil && match[1] == who {
-					place, _ := strconv.ParseInt(match[2], 16, 32)
-					n = max(n, int(place)+1)
-				}
-			}
-		}
+// said counts the assistant messages of the request that are ours.
+func said(req *request, sc *script, who string) (n int) {
+	for place := range ours(req.Messages, sc, who) {
+		n = place + 1
 	}
 	return n
 }
 
-// ownID is a tool-call id that this server gave; it carries the episode's identity through the conversation.
-var ownID = regexp.MustCompile(`^call_([0-9a-f]{16})([0-9a-f]{6})[0-9a-f]{2}$`)
+// ours are the places in the episode of the assistant messages that are ours, with their places in the conversation: all but those
+// before the task's first user message, which the harness put there, and those that the task's prompt brought. Where a harness left some
+// out to save room, the ids of our calls in the others tell how many there were.
+func ours(messages []message, sc *script, who string) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		n, begin := 0, 0
+		var prompt []string
+		if sc != nil {
+			prompt = sc.said
+			begin = max(0, slices.IndexFunc(messages, func(m message) bool { return m.Role == "user" && m.Content.text == sc.first }))
+		}
+		for i := range messages {
+			m := &messages[i]
+			switch {
+			case m.Role != "assistant":
+			case len(prompt) > 0 && len(m.ToolCalls) == 0 && m.Content.text == prompt[0]:
+				prompt = prompt[1:]
+			case i >= begin:
+				n++
+				if len(m.ToolCalls) > 0 {
+					if match := givenID.FindStringSubmatch(m.ToolCalls[0].ID); match != nil && match[1] == who {
+						place, _ := strconv.ParseInt(match[2], 16, 32)
+						n = max(n, int(place)+1)
+					}
+				}
+				if !yield(n-1, i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// results are those of our calls, by the places of turn and call.
+func results(messages []message, sc *script, who string) map[[2]int]string {
+	all := map[[2]int]string{}
+	for place, at := range ours(messages, sc, who) {
+		calls := messages[at].ToolCalls
+		for _, m := range messages[at+1:] {
+			if m.Role != "tool" {
+				break
+			}
+			if i := slices.IndexFunc(calls, func(c toolCall) bool { return c.ID == m.ToolCallID }); i >= 0 {
+				all[[2]int{place, i}] = m.Content.text
+			}
+		}
+	}
+	return all
+}
+
+// givenID is a tool-call id that this server gave; it carries the episode's identity through the conversation.
+var givenID = regexp.MustCompile(`^call_([0-9a-f]{16})([0-9a-f]{6})[0-9a-f]{2}$`)
+
+// ownID names the episode by the calls that it made; "" without.
+func ownID(messages []message) string {
+	for _, m := range messages {
+		if m.Role == "assistant" && len(m.ToolCalls) > 0 {
+			if match := givenID.FindStringSubmatch(m.ToolCalls[0].ID); match != nil {
+				return match[1]
+			}
+		}
+	}
+	return ""
+}
 
 // identify names the episode: by its header, else by the calls that it made already, else by the seed of its first
 // request (later ones may be derived from it), else by what was asked.
@@ -135,12 +181,8 @@ func identify(req *request, episodeID string) string {
 	if episodeID != "" {
 		return digest("episode", episodeID)
 	}
-	for _, m := range req.Messages {
-		if m.Role == "assistant" && len(m.ToolCalls) > 0 {
-			if match := ownID.FindStringSubmatch(m.ToolCalls[0].ID); match != nil {
-				return match[1]
-			}
-		}
+	if id := ownID(req.Messages); id != "" {
+		return id
 	}
 	if req.Seed != nil {
 		return digest("seed", fmt.Sprint(*req.Seed))

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -30,8 +31,8 @@ const (
 	Replay = "replay" // repeats recorded episodes
 )
 
-// Policies lists the names that Config.Policy takes.
-func Policies() []string { return []string{Oracle, Noop, Noisy, Replay} }
+// Policies lists what Config.Policy takes: names, and characters with chances for example.
+func Policies() []string { return append([]string{Oracle, Noop, Noisy, Replay}, characters...) }
 
 // Where reasoning is found in a reply.
 const (
@@ -121,7 +122,11 @@ func (c *Config) check() error {
 	known := func(what, given string, names []string) {
 		want(slices.Contains(names, given), "unknown %s %q (have %s)", what, given, strings.Join(names, ", "))
 	}
-	known("policy", c.Policy, Policies())
+	plays, err := parseCharacter(c.Policy)
+	if errs = append(errs, err); plays == nil && err == nil {
+		known("policy", c.Policy, Policies())
+	}
+	want(plays == nil || c.ToolFormat == "", "policy %s with a tool format (want none: it knows results by the ids of calls)", c.Policy)
 	known("reasoning field", cmp.Or(c.ReasoningAs, ReasoningContent), ReasoningFields())
 	known("drift", cmp.Or(c.Drift, DriftNone), Drifts())
 	known("error style", cmp.Or(c.Errors, ErrorsOpenAI), ErrorStyles())
@@ -139,13 +144,15 @@ func (c *Config) check() error {
 
 // Server is the model. All its methods are safe for concurrent use.
 type Server struct {
-	cfg     Config
-	delay   latency
-	outages []outage
-	faults  []fault
-	asked   askings // the only memory of the server but for load
-	load    load
-	routes  http.Handler
+	cfg       Config
+	delay     latency
+	outages   []outage
+	faults    []fault
+	character *character                                             // nil for other policies
+	clean     atomic.Pointer[func(string) ([]episode.Message, bool)] // see Remember
+	asked     askings                                                // the only memory of the server but for load
+	load      load
+	routes    http.Handler
 	library
 	requests, tokens *quota // nil for any number
 
@@ -174,6 +181,7 @@ func New(cfg Config) (*Server, error) {
 	delay, err := parseLatency(cfg.Delay)
 	s.delay = delay
 	errs := []error{cfg.check(), err}
+	s.character, _ = parseCharacter(cfg.Policy)
 	for _, spec := range cfg.Outages {
 		o, err := parseOutage(spec)
 		s.outages, errs = append(s.outages, o), append(errs, err)

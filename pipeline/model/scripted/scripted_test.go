@@ -342,7 +342,7 @@ func TestCloseEndsStalls(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	_, err := scripted.New(scripted.Config{Policy: "orcle", Skill: 2, Delay: "-1s", FaultRate: -1, Faults: []string{"boom", "429;times=0", "slow;delay=x", "500;a=b"}})
-	for _, part := range []string{`unknown policy "orcle" (have oracle, noop, noisy, replay)`, "skill 2", `latency "-1s"`, "fault rate -1", `"boom"`, `times "0"`, `delay "x"`, `option "a"`} {
+	for _, part := range []string{`unknown policy "orcle" (have oracle, noop, noisy, replay, retrier:0.9, giver_up, gullible:0.5, checker:0.8,0.9, switcher:0.9)`, "skill 2", `latency "-1s"`, "fault rate -1", `"boom"`, `times "0"`, `delay "x"`, `option "a"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("New() = %v, want it to contain %q", err, part)
 		}
