@@ -18,6 +18,7 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/outputs/sinktest"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
 )
 
 // longEpisodes writes an export of episodes with so many turns each and returns its path.
@@ -72,7 +73,7 @@ func marksOf(t *testing.T, out string) (marks []compress.Mark) {
 func TestCompress(t *testing.T) {
 	from, out := longEpisodes(t, 3, 20, 30), filepath.Join(t.TempDir(), "short.jsonl")
 	args := []string{"compress", "--from", from, "--budget", "1500", "--summary-tokens", "200", "--out", out}
-	var got compression
+	var got run.Compression
 	if err := json.Unmarshal([]byte(succeed(t, append(args, "--json")...).out), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestCompressIsResumed(t *testing.T) {
 	} else if _, err := os.Stat(out); (err == nil) != (got.code == 0) {
 		t.Errorf("exit code %d, and the export is there: %v", got.code, err)
 	}
-	var got compression
+	var got run.Compression
 	if err := json.Unmarshal([]byte(succeed(t, args...).out), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,8 @@ import (
 	"io"
 	"iter"
 	"net"
-	"net/http"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/run/progress"
@@ -101,10 +98,9 @@ func (o *corpusBuild) build(ctx context.Context, std stdio, paths []string) erro
 		}
 	}
 	if width, ok := terminal(std.err); ok {
-		bar := progress.NewBar(std.err, -1, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString("doc"), progressbar.OptionClearOnFinish())
-		o.options.Progress = func(int) { _ = bar.Add(1) }
-		defer func() { _ = bar.Clear() }()
+		one, clear := progress.Count(std.err, -1, width, "doc")
+		o.options.Progress = func(int) { one() }
+		defer clear()
 	}
 	pages := extract.New(extract.Config{})
 	o.source.HTML = func(ctx context.Context, body []byte, contentType, url string) (title, text string, err error) {
@@ -233,13 +229,7 @@ GET /doc/ID, which gives a document by id or URL, and GET /healthz with the dige
 		Args: cobra.ExactArgs(1),
 	}
 	serve := withCorpus(func(cmd *cobra.Command, index *corpus.Index, _ []string) (none struct{}, _ error) {
-		listener, err := net.Listen("tcp", addr)
-		if err != nil {
-			return none, usage(fmt.Errorf("listen: %w", err))
-		}
-		server := &http.Server{Handler: corpus.Handler(index), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
-		fmt.Fprintf(std.out, "http://%s\n", listener.Addr())
-		return none, serveUntil(cmd.Context(), server, listener)
+		return none, serve(cmd.Context(), addr, corpus.Handler(index), nil, func(at net.Addr) { fmt.Fprintf(std.out, "http://%s\n", at) })
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		_, err := serve(cmd, args)

@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"trajgen/outputs/export"
-	"trajgen/outputs/media"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/progress"
@@ -23,20 +21,8 @@ import (
 
 // exportOptions are the flags of export.
 type exportOptions struct {
-	run            string
-	from           []string
-	to, out        string
-	set            []string
-	choice         export.Choice
-	withoutHarness bool
-	inlineMedia    bool
-	partial        bool
-	unsound        bool
-	faulted        bool
-	list, json     bool
-
-	images func(sha256 string) ([]byte, error) // of the source
-	lacks  string                              // which episodes the run lacks; empty when it is complete or its plan is unknown
+	run.Exporting
+	list, json bool
 }
 
 func newExport(std stdio) *cobra.Command {
@@ -78,16 +64,16 @@ that this is meant, it is 0.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.run, "run", "", "run directory whose journal is exported")
-	flags.StringVar(&o.to, "to", "", "format: "+strings.Join(export.Names(), ", "))
-	flags.StringVar(&o.out, "out", "", "file or directory to write; - is stdout")
-	o.shared(flags)
-	flags.StringVar(&o.choice.Where, "where", "", "condition that an episode must meet (see above)")
-	flags.StringVar(&o.choice.PerTask, "per-task", "all", "samples of a task: all, best, or a number: so many of the best")
-	flags.StringVar(&o.choice.Dedupe, "dedupe", "none", "leave out samples that repeat an earlier one of the task: none, exact (the same messages) or answer (the same final answer)")
-	flags.IntVar(&o.choice.Max, "max", 0, "end after so many episodes (default: all)")
-	flags.BoolVar(&o.withoutHarness, "without-harness", false, "leave out what the harness said")
-	flags.BoolVar(&o.inlineMedia, "inline-media", false, "put images into formats that have a place for them, as data URLs; rows name them in any case")
+	flags.StringVar(&o.Run, "run", "", "run directory whose journal is exported")
+	flags.StringVar(&o.To, "to", "", "format: "+strings.Join(export.Names(), ", "))
+	flags.StringVar(&o.Out, "out", "", "file or directory to write; - is stdout")
+	sharedFlags(flags, &o.Exporting)
+	flags.StringVar(&o.Choice.Where, "where", "", "condition that an episode must meet (see above)")
+	flags.StringVar(&o.Choice.PerTask, "per-task", "all", "samples of a task: all, best, or a number: so many of the best")
+	flags.StringVar(&o.Choice.Dedupe, "dedupe", "none", "leave out samples that repeat an earlier one of the task: none, exact (the same messages) or answer (the same final answer)")
+	flags.IntVar(&o.Choice.Max, "max", 0, "end after so many episodes (default: all)")
+	flags.BoolVar(&o.WithoutHarness, "without-harness", false, "leave out what the harness said")
+	flags.BoolVar(&o.Options.Inline, "inline-media", false, "put images into formats that have a place for them, as data URLs; rows name them in any case")
 	flags.BoolVar(&o.list, "list", false, "list the formats with their settings")
 	flags.BoolVar(&o.json, "json", false, "print what came of it on stdout as JSON: files, episodes, dropped (by reason) and notes")
 	return cmd
@@ -104,93 +90,64 @@ func listFormats(std stdio, asJSON bool) error {
 }
 
 func (o *exportOptions) validate() error {
-	var errs []error
-	if (o.run == "") == (len(o.from) == 0) {
-		errs = append(errs, errors.New("export needs either --run RUN_DIRECTORY or --from PATH"))
-	}
-	for _, flag := range [][2]string{{"to", o.to}, {"out", o.out}} {
+	errs := []error{o.Exporting.Validate("export")}
+	for _, flag := range [][2]string{{"to", o.To}, {"out", o.Out}} {
 		if flag[1] == "" {
 			errs = append(errs, fmt.Errorf("export needs --%s", flag[0]))
 		}
 	}
-	if o.json && o.out == "-" {
+	if o.json && o.Out == "-" {
 		errs = append(errs, errors.New("--json and --out - are both for stdout (want one of them)"))
 	}
 	return errors.Join(errs...)
 }
 
-// settings are the values of --set.
-func (o *exportOptions) settings() (map[string]string, error) {
-	set := map[string]string{}
-	var errs []error
-	for _, text := range o.set {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			errs = append(errs, fmt.Errorf("--set %q (want NAME=VALUE)", text))
-		} else if had, twice := set[name]; twice && had != value {
-			errs = append(errs, fmt.Errorf("--set %s is both %q and %q (want one of them)", name, had, value))
-		}
-		set[name] = value
+func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
+	if err := o.validate(); err != nil {
+		return usage(err)
 	}
-	return set, errors.Join(errs...)
+	clear := func() {}
+	if width, ok := terminal(std.err); ok {
+		o.Watch = func(total int) func(*episode.Episode) {
+			var one func()
+			one, clear = progress.Count(std.err, total, width, "ep")
+			return func(*episode.Episode) { one() }
+		}
+	}
+	defer func() { clear() }()
+	result, err := o.Write(ctx, std.out)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = writeJSON(std.out, result)
+	} else {
+		listWritten(std, o.Out, result.Files)
+		leftOut(std, result)
+	}
+	return cmp.Or(err, withCode(exitErrors, o.Complete()))
 }
 
-func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
-	set, wrong := o.settings()
-	if err := errors.Join(o.validate(), wrong); err != nil {
-		return usage(err)
-	}
-	o.out = filepath.Clean(o.out)
-	source, notes, total, about, closeSource, err := o.source()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeSource()) }()
-	if o.choice.Grouped() {
-		total *= 2 // readings
-	}
-	if width, ok := terminal(std.err); ok {
-		bar := progress.NewBar(std.err, total, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"), progressbar.OptionClearOnFinish())
-		source = export.Seen(source, func(*episode.Episode) { _ = bar.Add(1) })
-		defer func() { _ = bar.Clear() }()
-	}
-	if o.withoutHarness {
-		source = export.WithoutHarness(source)
-	}
-	if source, err = export.Choose(source, o.choice); err != nil {
-		return usage(err)
-	}
-	result, err := run.ExportTo(ctx, std.out, source, o.to, o.out, export.Options{Set: set, Run: about, Images: o.images, Inline: o.inlineMedia, Unsound: o.unsound, Faulted: o.faulted})
-	if err != nil {
-		return err
-	}
-	if !export.Formats()[o.to].Rows {
-		result.Notes = append(notes, result.Notes...)
-	}
-	result.Notes = append(result.Notes, o.partialNotes()...)
-	if o.json {
-		return cmp.Or(writeJSON(std.out, result), o.complete())
-	}
-	o.listFiles(std, result.Files)
+// leftOut prints what an export lacks.
+func leftOut(std stdio, result export.Result) {
 	for _, reason := range slices.Sorted(maps.Keys(result.Dropped)) {
 		fmt.Fprintf(std.err, "left out %d: %s\n", result.Dropped[reason], reason)
 	}
 	for _, note := range result.Notes {
 		fmt.Fprintf(std.err, "note: %s\n", note)
 	}
-	return o.complete()
 }
 
 // maxListed is how many files of a directory are listed one by one.
 const maxListed = 20
 
-// listFiles prints the written files, one path a line.
-func (o *exportOptions) listFiles(std stdio, files []export.FileInfo) {
-	within := func(file export.FileInfo) bool { return strings.HasPrefix(file.Path, o.out+string(filepath.Separator)) }
+// listWritten prints the written files, one path a line.
+func listWritten(std stdio, out string, files []export.FileInfo) {
+	within := func(file export.FileInfo) bool { return strings.HasPrefix(file.Path, out+string(filepath.Separator)) }
 	beside := slices.DeleteFunc(slices.Clone(files), within)
 	if n := len(files) - len(beside); n > maxListed {
-		fmt.Fprintln(std.out, o.out)
-		fmt.Fprintf(std.err, "%d files in %s\n", n, o.out)
+		fmt.Fprintln(std.out, out)
+		fmt.Fprintf(std.err, "%d files in %s\n", n, out)
 		files = beside
 	}
 	for _, file := range files {
@@ -198,48 +155,11 @@ func (o *exportOptions) listFiles(std stdio, files []export.FileInfo) {
 	}
 }
 
-// shared are the flags that compress has, too.
-func (o *exportOptions) shared(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&o.from, "from", nil, "run directory, directory of an export or file .jsonl that is read instead of a journal; may be given several times")
-	flags.StringArrayVar(&o.set, "set", nil, "setting of the format, as NAME=VALUE; may be given several times")
-	flags.BoolVar(&o.unsound, "unsound", false, "in formats that trainers learn rewards from, keep episodes of tasks whose proof failed: whose reference solution fails, or whose verifier doing nothing or an attack passes")
-	flags.BoolVar(&o.faulted, "include-faulted", false, "in formats that trainers learn from, keep episodes with planted faults and twins")
-	flags.BoolVar(&o.partial, "partial", false, "exit with 0, not 3, when the run has not played all of its episodes yet")
-}
-
-// partialNotes says which episodes are missing, if the export is meant to be partial.
-func (o *exportOptions) partialNotes() []string {
-	if !o.partial || o.lacks == "" {
-		return nil
-	}
-	return []string{o.lacks}
-}
-
-// complete is the error of an export of a run that is not complete.
-func (o *exportOptions) complete() error {
-	if o.partial || o.lacks == "" {
-		return nil
-	}
-	return withCode(exitErrors, fmt.Errorf("%s; trajgen run --resume plays the rest, and --partial says that what is there is meant", o.lacks))
-}
-
-// source opens the episodes to export, decoded ahead of the writer. The notes say which data of the format they lack.
-func (o *exportOptions) source() (source export.Source, notes []string, total int, about export.Run, closeSource func() error, err error) {
-	if o.run != "" {
-		m, reader, err := run.OpenFinished(o.run)
-		if err != nil {
-			return nil, nil, 0, about, nil, err
-		}
-		o.lacks, o.images = m.Lacks(o.run, reader.Len()), media.Open(media.Dir(o.run)).Read
-		return export.Ahead(reader), []string{}, reader.Len(), m.Exported(o.run), reader.Close, nil
-	}
-	files, err := export.OpenFiles(o.from...)
-	if err != nil {
-		return nil, nil, 0, about, nil, usage(err)
-	}
-	o.images = files.Image
-	if m, err := run.ReadManifest(o.from[0]); err == nil && len(o.from) == 1 {
-		about, o.lacks = m.Exported(o.from[0]), m.Lacks(o.from[0], files.Len())
-	}
-	return export.Ahead(files), files.Notes(), files.Len(), about, files.Close, nil
+// sharedFlags are those that compress has, too.
+func sharedFlags(flags *pflag.FlagSet, x *run.Exporting) {
+	flags.StringArrayVar(&x.From, "from", nil, "run directory, directory of an export or file .jsonl that is read instead of a journal; may be given several times")
+	flags.StringArrayVar(&x.Set, "set", nil, "setting of the format, as NAME=VALUE; may be given several times")
+	flags.BoolVar(&x.Options.Unsound, "unsound", false, "in formats that trainers learn rewards from, keep episodes of tasks whose proof failed: whose reference solution fails, or whose verifier doing nothing or an attack passes")
+	flags.BoolVar(&x.Options.Faulted, "include-faulted", false, "in formats that trainers learn from, keep episodes with planted faults and twins")
+	flags.BoolVar(&x.Partial, "partial", false, "exit with 0, not 3, when the run has not played all of its episodes yet")
 }

@@ -114,4 +114,9 @@ func TestFaultsAtALevel(t *testing.T) {
 	if few, many := strings.Count(string(without), "\n"), strings.Count(string(with), "\n"); few >= many || many != len(want) {
 		t.Errorf("training data of %d episodes, with faults of %d", few, many)
 	}
+	short := filepath.Join(dir, "short.jsonl")
+	succeed(t, "compress", "--run", out, "--to", "openai", "--budget", "1000000", "--out", short, "--include-faulted")
+	if compressed, err := os.ReadFile(short); err != nil || string(compressed) != string(with) {
+		t.Errorf("compress with faults wrote %d bytes, export %d (%v)", len(compressed), len(with), err)
+	}
 }

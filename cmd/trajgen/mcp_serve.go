@@ -151,19 +151,14 @@ func (keptOpen) Close() error { return nil }
 
 // listen serves HTTP until the user ends it.
 func (o serveOptions) listen(ctx context.Context, std stdio, server *mcpserve.Server) error {
-	listener, err := net.Listen("tcp", o.addr)
-	if err != nil {
-		return usage(err)
-	}
-	token := os.Getenv(o.tokenEnv)
-	fmt.Fprintf(std.out, "http://%s/mcp\n", listener.Addr())
-	if token == "" {
-		token = rand.Text()
-		fmt.Fprintf(std.out, "Authorization: Bearer %s\n", token)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", server.Handler(token, o.idle))
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
-	web.RegisterOnShutdown(func() { _ = server.Close() }) // its streams would keep the connections; Close is called again
-	return serveUntil(ctx, web, listener)
+	mux, token := http.NewServeMux(), os.Getenv(o.tokenEnv)
+	made := cmp.Or(token, rand.Text())
+	mux.Handle("/mcp", server.Handler(made, o.idle))
+	end := func() { _ = server.Close() } // its streams would keep the connections; Close is called again
+	return serve(ctx, o.addr, mux, end, func(at net.Addr) {
+		fmt.Fprintf(std.out, "http://%s/mcp\n", at)
+		if token == "" {
+			fmt.Fprintf(std.out, "Authorization: Bearer %s\n", made)
+		}
+	})
 }

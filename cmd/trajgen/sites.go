@@ -58,19 +58,15 @@ holds, which is what the expectations of tasks are about.`,
 			if err != nil {
 				return usage(err)
 			}
-			listener, err := net.Listen("tcp", addr)
-			if err != nil {
-				return usage(fmt.Errorf("listen: %w", err))
-			}
-			_, port, _ := net.SplitHostPort(listener.Addr().String())
-			for _, name := range set.Names() {
-				fmt.Fprintf(std.out, "http://%s.localhost:%s/\n", name, port)
-			}
-			if states {
-				fmt.Fprintf(std.out, "states: http://localhost:%s/state/NAME\n", port)
-			}
-			server := &http.Server{Handler: set.Handler(states), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
-			return serveUntil(cmd.Context(), server, listener)
+			return serve(cmd.Context(), addr, set.Handler(states), nil, func(at net.Addr) {
+				_, port, _ := net.SplitHostPort(at.String())
+				for _, name := range set.Names() {
+					fmt.Fprintf(std.out, "http://%s.localhost:%s/\n", name, port)
+				}
+				if states {
+					fmt.Fprintf(std.out, "states: http://localhost:%s/state/NAME\n", port)
+				}
+			})
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8080", "address to listen on; port 0 picks one")
@@ -78,8 +74,17 @@ holds, which is what the expectations of tasks are about.`,
 	return cmd
 }
 
-// serveUntil serves until the user or the context ends it.
-func serveUntil(ctx context.Context, server *http.Server, listener net.Listener) error {
+// serve serves at an address, of which it tells, until the user or the context ends it. With end, that is called to end streams.
+func serve(ctx context.Context, addr string, handler http.Handler, end func(), tell func(net.Addr)) error {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return usage(fmt.Errorf("listen: %w", err))
+	}
+	tell(listener.Addr())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
+	if end != nil {
+		server.RegisterOnShutdown(end)
+	}
 	ctx, drain, stop := interruptible(ctx, io.Discard, nil)
 	defer stop()
 	ended := make(chan error, 1)
@@ -92,7 +97,6 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener)
 	}
 	quick, cancel := context.WithTimeout(ctx, 10*time.Second) // a second signal cancels it
 	defer cancel()
-	var err error
 	if server.Shutdown(quick) != nil { // requests are left
 		err = server.Close()
 	}

@@ -19,6 +19,22 @@ type Setting struct {
 	want  string         // that in words
 }
 
+// ParseSettings reads settings that are written as NAME=VALUE.
+func ParseSettings(texts []string) (map[string]string, error) {
+	set := map[string]string{}
+	var errs []error
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			errs = append(errs, fmt.Errorf("--set %q (want NAME=VALUE)", text))
+		} else if had, twice := set[name]; twice && had != value {
+			errs = append(errs, fmt.Errorf("--set %s is both %q and %q (want one of them)", name, had, value))
+		}
+		set[name] = value
+	}
+	return set, errors.Join(errs...)
+}
+
 // settings are those that were asked for, checked, and the defaults of the others.
 func (f Format) settings(format string, asked map[string]string) (map[string]string, error) {
 	set := maps.Clone(asked)

@@ -12,8 +12,8 @@ import (
 	"trajgen/pipeline/where"
 )
 
-// ExportTo writes an export to a new file, or to stdout if out is -, an existing device or a pipe.
-func ExportTo(ctx context.Context, stdout io.Writer, source export.Source, format, out string, options export.Options) (
+// exportTo writes an export to a new file, or to stdout if out is -, an existing device or a pipe.
+func exportTo(ctx context.Context, stdout io.Writer, source export.Source, format, out string, options export.Options) (
 	result export.Result, err error) {
 	if at, err := filepath.EvalSymlinks(out); err == nil {
 		out = at

@@ -19,7 +19,7 @@ type Layers struct {
 
 // NewLayers makes the bar in a terminal.
 func NewLayers(w io.Writer, width int) *Layers {
-	bar := NewBar(w, -1, max(10, min(30, width-70)), progressbar.OptionShowBytes(true))
+	bar := newBar(w, -1, width, 70, progressbar.OptionShowBytes(true))
 	return &Layers{bar: bar, done: map[string]images.Progress{}}
 }
 

@@ -47,7 +47,7 @@ func New(w io.Writer, total int, bar bool, width int, now func() time.Time) *Run
 	p.begin("episodes", total)
 	if bar {
 		p.every = time.Second
-		p.bar = NewBar(w, total, max(10, min(30, width-70)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"),
+		p.bar = newBar(w, total, width, 70, progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"),
 			progressbar.OptionSetPredictTime(false), // prints two times without labels
 			progressbar.OptionFullWidth(),
 			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}),
@@ -63,10 +63,17 @@ func (p *Run) begin(what string, total int) {
 	p.done, p.finished, p.retried, p.outcomes = 0, 0, 0, map[episode.Outcome]int{}
 }
 
-// NewBar makes a bar in a terminal; a total of -1 is unknown.
-func NewBar(w io.Writer, total, width int, more ...progressbar.Option) *progressbar.ProgressBar {
-	return progressbar.NewOptions(total, append(more,
-		progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(width), progressbar.OptionThrottle(100*time.Millisecond))...)
+// newBar makes a bar in a terminal, with so many columns for words; a total of -1 is unknown.
+func newBar(w io.Writer, total, width, words int, more ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions(total, append(more, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(max(10, min(30, width-words))),
+		progressbar.OptionThrottle(100*time.Millisecond))...)
+}
+
+// Count makes a bar that counts things of a unit in a terminal: one more at each call. A total of -1 is unknown.
+func Count(w io.Writer, total, width int, unit string) (one, clear func()) {
+	bar := newBar(w, total, width, 50, progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString(unit), progressbar.OptionClearOnFinish())
+	return func() { _ = bar.Add(1) }, func() { _ = bar.Clear() }
 }
 
 // Observe takes a pipeline's events.
