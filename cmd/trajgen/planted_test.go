@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +63,7 @@ func TestPlantedFaults(t *testing.T) {
 			}
 			if name == "twins" {
 				twinsAreSound(t, one)
+				planIsSame(t, one, file)
 			}
 		})
 	}
@@ -86,6 +89,42 @@ func TestTwinsInScripts(t *testing.T) {
 	for _, what := range []string{"ticket_add error_permanent", "ticket_add none", "read_file error_permanent", "read_file none"} {
 		if struck[what] != 2 {
 			t.Errorf("%d twins of %s in a script, want one of each episode: %v", struck[what], what, struck)
+		}
+	}
+}
+
+// planIsSame checks that a plan made of a finished run is what the run has played, and that the report lies in files.
+func planIsSame(t *testing.T, dir, settings string) {
+	t.Helper()
+	var planned, played struct {
+		Cells []json.RawMessage `json:"cells"`
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "plan.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := succeed(t, "reliability", "plan", "--run", dir, "--faults", settings, "--json").out
+	if err := errors.Join(json.Unmarshal(text, &played), json.Unmarshal([]byte(said), &planned)); err != nil {
+		t.Fatal(err)
+	}
+	if len(planned.Cells) == 0 || len(planned.Cells) != len(played.Cells) {
+		t.Errorf("%d cells are planned, %d were played", len(planned.Cells), len(played.Cells))
+	}
+	for i := range min(len(planned.Cells), len(played.Cells)) {
+		var one, other bytes.Buffer
+		if err := errors.Join(json.Compact(&one, planned.Cells[i]), json.Compact(&other, played.Cells[i])); err != nil || one.String() != other.String() {
+			t.Errorf("cell %d: planned %s, played %s, %v", i, one.String(), other.String(), err)
+		}
+	}
+	level := write(t, "level.yaml", "level: 0.1\n")
+	if got := trajgen(t, "reliability", "plan", "--run", dir, "--faults", level); got.code != exitUsage || !strings.Contains(got.errOut, "twins: true") {
+		t.Errorf("a plan of a level: code %d, %s", got.code, got.errOut)
+	}
+	out := filepath.Join(t.TempDir(), "report")
+	succeed(t, "reliability", "--run", dir, "--out", out)
+	for name, want := range map[string]string{"report.md": "| placebo | none |", "report.json": `"placebo_off": false`, "report.html": "<svg"} {
+		if text, err := os.ReadFile(filepath.Join(out, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q: %v", name, want, err)
 		}
 	}
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"trajgen/outputs/reliability"
+	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/check"
+	"trajgen/tools/faults"
 )
 
 func newReliability(std stdio) *cobra.Command {
@@ -47,5 +50,24 @@ limits.max_harm or --max-harm, or the errors of a tool above limits.max_error_ra
 		}
 		return withCode(exitGate, made.Exceeding())
 	}
+	cmd.AddCommand(newReliabilityPlan(std))
 	return cmd
+}
+
+func newReliabilityPlan(std stdio) *cobra.Command {
+	var dir, file string
+	cmd := &cobra.Command{
+		Use:   "plan --run CLEAN --faults FILE",
+		Short: "Say which twins a finished run would have, and what they would cost; nothing is played",
+	}
+	cmd.Flags().StringVar(&dir, "run", "", "run directory of clean episodes")
+	cmd.Flags().StringVar(&file, "faults", "", "file with the section faults of the run file (YAML)")
+	_ = errors.Join(cmd.MarkFlagRequired("run"), cmd.MarkFlagRequired("faults"))
+	return showing(std, cmd, func(cmd *cobra.Command, _ []string) (*run.TwinPlan, error) {
+		var settings faults.Settings
+		if err := errors.Join(run.Decode(file, "a file of faults", &settings), settings.Validate()); err != nil {
+			return nil, usage(err)
+		}
+		return check.PlanTwins(cmd.Context(), dir, settings, std.err)
+	}, func(w io.Writer, plan *run.TwinPlan) error { return plan.WriteText(w) })
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"trajgen/outputs/estimate"
 	"trajgen/pipeline/episode"
@@ -19,23 +18,14 @@ type play struct {
 	twin                   *episode.Twin // nil for a clean episode
 	resolved               bool
 	success                float64
-	turns                  []cost   // by the place of the turn
+	turns                  []episode.TurnCost
 	calls                  []string // tools of a clean episode's calls
 	unplanted              bool     // the fault found nothing to change
 }
 
-// cost is that of a turn and its calls.
-type cost struct {
-	turn    int
-	tokens  int
-	known   bool // tokens
-	usd     *float64
-	elapsed time.Duration
-}
-
 // played takes what pairs need of an episode.
 func (b *Builder) played(ep *episode.Episode) (*play, error) {
-	p := &play{id: ep.ID, task: ep.Key.Task, answer: ep.Answer, twin: ep.Twin, resolved: ep.Outcome.AgentsDoing(), success: success(ep)}
+	p := &play{id: ep.ID, task: ep.Key.Task, answer: ep.Answer, twin: ep.Twin, resolved: ep.Outcome.AgentsDoing(), success: success(ep), turns: ep.TurnCosts(b.Prices, b.Asked)}
 	if t := ep.Twin; t == nil {
 		for _, call := range ep.Calls {
 			p.calls = append(p.calls, strings.Clone(call.Name))
@@ -47,21 +37,6 @@ func (b *Builder) played(ep *episode.Episode) (*play, error) {
 				ep.ID, t.Of, t.Ordinal, len(ep.Calls), t.P)
 		}
 		p.unplanted = t.Role == episode.TwinFault && p.resolved && ep.Calls[t.Ordinal].Planted == nil
-	}
-	at := map[int]int{}
-	for i := range ep.Turns {
-		turn := &ep.Turns[i]
-		at[turn.Index] = len(p.turns)
-		c := cost{turn: turn.Index, tokens: turn.Usage.Prompt + turn.Usage.Completion, known: turn.Usage.Reported, elapsed: turn.Elapsed}
-		if _, price, ok := b.Prices.Find(ep.Billed(turn, b.Asked)...); ok && turn.Usage.Reported {
-			c.usd = new(price.Of(turn.Usage))
-		}
-		p.turns = append(p.turns, c)
-	}
-	for _, call := range ep.Calls {
-		if i, ok := at[call.Turn]; ok && call.Parent == "" {
-			p.turns[i].elapsed += call.Elapsed
-		}
 	}
 	return p, nil
 }
@@ -81,24 +56,6 @@ func (p *play) class() string {
 }
 
 func (p *play) unrecoverable() bool { return p.twin.Recoverable != nil && !*p.twin.Recoverable }
-
-// since adds up the turns after one.
-func (p *play) since(turn int) (n int, sum cost) {
-	sum.known, sum.usd = true, new(0.0)
-	for _, c := range p.turns {
-		if c.turn <= turn {
-			continue
-		}
-		n++
-		sum.tokens, sum.known, sum.elapsed = sum.tokens+c.tokens, sum.known && c.known, sum.elapsed+c.elapsed
-		if c.usd == nil {
-			sum.usd = nil
-		} else if sum.usd != nil {
-			sum.usd = new(*sum.usd + *c.usd)
-		}
-	}
-	return n, sum
-}
 
 type pair struct{ clean, twin *play }
 
@@ -144,16 +101,16 @@ type costs struct{ turns, tokens, usd, seconds collected }
 
 func (c *costs) add(p pair) {
 	t := p.twin
-	n, after := t.since(t.twin.Turn)
-	m, before := p.clean.since(t.twin.Turn)
+	n, after := episode.Beyond(t.turns, t.twin.Turn)
+	m, before := episode.Beyond(p.clean.turns, t.twin.Turn)
 	c.turns.add(t, float64(n-m))
-	c.seconds.add(t, (after.elapsed - before.elapsed).Seconds())
-	c.tokens.lacking = c.tokens.lacking || !after.known || !before.known
-	c.tokens.add(t, float64(after.tokens-before.tokens))
-	if after.usd == nil || before.usd == nil {
+	c.seconds.add(t, (after.Elapsed - before.Elapsed).Seconds())
+	c.tokens.lacking = c.tokens.lacking || !after.Known || !before.Known
+	c.tokens.add(t, float64(after.Tokens-before.Tokens))
+	if after.USD == nil || before.USD == nil {
 		c.usd.lacking = true
 	} else {
-		c.usd.add(t, *after.usd-*before.usd)
+		c.usd.add(t, *after.USD-*before.USD)
 	}
 }
 

@@ -171,8 +171,8 @@ func (b *Builder) Finish() *Report {
 	slices.SortFunc(b.twins, func(a, b *play) int { return cmp.Compare(a.id, b.id) })
 	for _, t := range b.twins {
 		r.PrefixTokens += t.twin.PrefixTokens
-		_, own := t.since(t.twin.Turn)
-		r.PaidTokens += own.tokens
+		_, own := episode.Beyond(t.turns, t.twin.Turn)
+		r.PaidTokens += own.Tokens
 		placebo := t.twin.Role == episode.TwinPlacebo
 		if placebo {
 			r.Placebos++

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -39,6 +40,10 @@ type TwinCell struct {
 	Eligible int     `json:"eligible"` // calls of clean episodes that can have it
 	P        float64 `json:"p"`        // the chance of each
 	Twins    int     `json:"twins"`    // that are played
+	// What the clean episodes of these twins cost beyond the call: about what the twins will. USD is null where a price is not known.
+	Tokens  int      `json:"tokens"`
+	USD     *float64 `json:"usd"`
+	Seconds float64  `json:"seconds"`
 }
 
 // eligible is a call that can have a fault of a class.
@@ -48,22 +53,19 @@ type eligible struct {
 	twin   episode.Twin
 	cell   [3]string // tool, class, position
 	coin   float64
+	clean  *episode.Episode
 }
 
-// planTwins reads the clean episodes.
-func (s *Run) planTwins(ctx context.Context) (*TwinPlan, error) {
-	reader, err := journal.OpenReader(JournalDir(s.dir))
-	if err != nil {
-		return nil, err
-	}
-	defer reader.Close()
+// PlanTwins plans the twins of clean episodes that a journal has.
+func (e *Experiment) PlanTwins(ctx context.Context, reader *journal.Reader) (*TwinPlan, error) {
 	// The chance of a call depends on how many there are. They are read twice and not held, as there may be many millions.
 	plan := &TwinPlan{Skipped: map[string]int{}, of: map[string][]pipeline.PlannedTwin{}, cells: map[[3]string]*TwinCell{}}
-	if err := s.eachEligible(ctx, reader, plan.skip, plan.count); err != nil {
+	if err := e.eachEligible(ctx, reader, plan.skip, plan.count); err != nil {
 		return nil, err
 	}
-	plan.weigh(s.Exp.File.Faults)
-	if err := s.eachEligible(ctx, reader, func(string) {}, plan.draw); err != nil {
+	plan.weigh(e.File.Faults)
+	draw := func(each eligible) { plan.draw(each, e.File.Budget.Prices, e.File.Model.Name) }
+	if err := e.eachEligible(ctx, reader, func(string) {}, draw); err != nil {
 		return nil, err
 	}
 	order := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
@@ -74,14 +76,18 @@ func (s *Run) planTwins(ctx context.Context) (*TwinPlan, error) {
 }
 
 // eachEligible tells of each call of a clean episode and each class that it can have, and why episodes have none.
-func (s *Run) eachEligible(ctx context.Context, reader *journal.Reader, skip func(why string), each func(eligible)) error {
-	f := s.Exp.File
-	for task, err := range s.Exp.Playable(s.Exp.Source.InOrder(ctx)) {
+func (e *Experiment) eachEligible(ctx context.Context, reader *journal.Reader, skip func(why string), each func(eligible)) error {
+	f := e.File
+	for task, err := range e.Playable(e.Source.InOrder(ctx)) {
 		if err != nil {
 			return err
 		}
 		for sample := range f.Samples {
 			clean, err := reader.Last(episode.Key{Seed: f.Seed, Task: task.ID, Sample: sample}.ID())
+			if errors.Is(err, journal.ErrNoEpisode) {
+				skip("it was not played")
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -89,20 +95,20 @@ func (s *Run) eachEligible(ctx context.Context, reader *journal.Reader, skip fun
 				skip("it ended in " + string(clean.Outcome))
 				continue
 			}
-			s.eligible(task, clean, skip, each)
+			e.eligible(task, clean, skip, each)
 		}
 	}
 	return nil
 }
 
 // eligible tells of the calls of a clean episode with the classes that they can have.
-func (s *Run) eligible(task *episode.Task, clean *episode.Episode, skip func(why string), each func(eligible)) {
-	settings := s.Exp.File.Faults
+func (e *Experiment) eligible(task *episode.Task, clean *episode.Episode, skip func(why string), each func(eligible)) {
+	settings := e.File.Faults
 	known := knownTexts(task)
 	places := clean.Places()
 	for i := range clean.Calls {
 		call := &clean.Calls[i]
-		tool, have := s.Exp.Registry.Tool(call.Name)
+		tool, have := e.Registry.Tool(call.Name)
 		if !have {
 			continue
 		}
@@ -128,7 +134,8 @@ func (s *Run) eligible(task *episode.Task, clean *episode.Episode, skip func(why
 			}
 			each(eligible{
 				task: task.ID, sample: clean.Key.Sample, twin: twin, cell: [3]string{call.Name, class, position},
-				coin: faults.U(cmp.Or(settings.Seed, clean.Key.Seed), clean.Key, at, call.Name, call.Digest(), "class/"+class+"/0"),
+				coin:  faults.U(cmp.Or(settings.Seed, clean.Key.Seed), clean.Key, at, call.Name, call.Digest(), "class/"+class+"/0"),
+				clean: clean,
 			})
 		}
 	}
@@ -156,12 +163,23 @@ func (p *TwinPlan) weigh(settings faults.Settings) {
 }
 
 // draw decides about a call by its own coin.
-func (p *TwinPlan) draw(e eligible) {
-	if cell := p.cells[e.cell]; e.coin < cell.P {
-		cell.Twins++
-		e.twin.P = cell.P
-		p.of[e.task] = append(p.of[e.task], pipeline.PlannedTwin{Sample: e.sample, Twin: e.twin})
+func (p *TwinPlan) draw(e eligible, prices episode.Prices, asked string) {
+	cell := p.cells[e.cell]
+	if e.coin >= cell.P {
+		return
 	}
+	_, cost := episode.Beyond(e.clean.TurnCosts(prices, asked), e.twin.Turn)
+	if cell.Twins == 0 {
+		cell.USD = new(0.0)
+	}
+	cell.Twins, cell.Tokens, cell.Seconds = cell.Twins+1, cell.Tokens+cost.Tokens, cell.Seconds+cost.Elapsed.Seconds()
+	if cost.USD == nil || cell.USD == nil {
+		cell.USD = nil
+	} else {
+		cell.USD = new(*cell.USD + *cost.USD)
+	}
+	e.twin.P = cell.P
+	p.of[e.task] = append(p.of[e.task], pipeline.PlannedTwin{Sample: e.sample, Twin: e.twin})
 }
 
 // twins is how many are played.
@@ -202,18 +220,18 @@ func (p *TwinPlan) write(dir string) error {
 
 // playTwins plays the twins of the clean episodes, which all have ended.
 func (s *Run) playTwins(ctx context.Context, cfg pipeline.Config, player *rollout.Player) (pipeline.Summary, error) {
-	plan, err := s.planTwins(ctx)
+	clean, err := journal.OpenReader(JournalDir(s.dir))
+	if err != nil {
+		return pipeline.Summary{}, err
+	}
+	defer clean.Close()
+	plan, err := s.Exp.PlanTwins(ctx, clean)
 	if err != nil {
 		return pipeline.Summary{}, fmt.Errorf("plan the twins: %w", err)
 	}
 	if err := plan.write(s.dir); err != nil {
 		return pipeline.Summary{}, err
 	}
-	clean, err := journal.OpenReader(JournalDir(s.dir))
-	if err != nil {
-		return pipeline.Summary{}, err
-	}
-	defer clean.Close()
 	if server := s.Exp.Scripted; server != nil && s.Exp.File.Scripted.Remembers() {
 		of, err := CleanFrom(ctx, clean)
 		if err != nil {

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"trajgen/outputs/reliability"
 	"trajgen/pipeline/run"
+	"trajgen/tools/faults"
 )
 
 // Reliability says what agents of a run did and lost when tools failed, also compared with another run unless versus is "". Unless out
@@ -54,6 +56,33 @@ func reliabilityOf(ctx context.Context, dir string) (_ *reliability.Report, err 
 	}
 	r := builder.Finish()
 	return r, r.Tell(reader.Last)
+}
+
+// PlanTwins says which twins a run would have with settings of faults, and plays nothing. w gets the warnings.
+func PlanTwins(ctx context.Context, dir string, settings faults.Settings, w io.Writer) (_ *run.TwinPlan, err error) {
+	if !settings.Twins {
+		return nil, run.AsMistake(errors.New("a plan is of twins: say twins: true in the file of faults"))
+	}
+	file, err := run.Resumed(dir)
+	if err != nil {
+		return nil, err
+	}
+	m, reader, err := run.OpenFinished(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	file.Faults = settings
+	if file, err = Provable(file); err != nil {
+		return nil, run.AsMistake(err)
+	}
+	exp, err := file.Open(ctx, w, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, exp.Close()) }()
+	exp.File.Model.Name = m.RunFile.Model.Name // of the prices
+	return exp.PlanTwins(ctx, reader)
 }
 
 // writeReliability writes report.md, report.json and report.html.
