@@ -129,6 +129,35 @@ func planIsSame(t *testing.T, dir, settings string) {
 	}
 }
 
+// TestTwinsCrossed plans twins whose fault exchanges results: the second of two calls of a tool in a turn has one. Calls of a script
+// have none, nor do calls with the same result.
+func TestTwinsCrossed(t *testing.T) {
+	t.Parallel()
+	read := func(path string) string {
+		return `{"name":"read_file","arguments":{"path":"` + path + `"}}`
+	}
+	script := `{"name":"execute_code","arguments":{"code":"import trajgen_tools as t\nt.read_file(path='a')\nt.read_file(path='b')"}}`
+	task := `{"id":"t","prompt":"Read.","files":{"a":"of a","b":"of b"},"verify":{"exact":"done"},"gold":[` +
+		`{"tool_calls":[` + read("a") + `,` + read("b") + `]},{"tool_calls":[` + read("b") + `,` + script + `]},{"tool_calls":[` + read("a") + `,` + read("a") + `]},{"content":"done"}]}` + "\n"
+	settings := write(t, "faults.yaml", "twins: true\nclasses: [crossed]\n")
+	out := filepath.Join(t.TempDir(), "out")
+	succeed(t, "run", "--dataset", write(t, "d.jsonl", task), "--toolsets", "file,code_execution", "--policy", "oracle", "--faults", settings, "--quiet", "--out", out)
+	var crossed int
+	for _, ep := range episodes(t, out) {
+		if ep.Twin == nil || ep.Twin.Class != "crossed" {
+			continue
+		}
+		crossed++
+		a, b := ep.Calls[0], ep.Calls[1]
+		if ep.Twin.Ordinal != 1 || ep.Twin.Prefix != "replayed" || a.Planted == nil || b.Planted == nil || a.Planted.RealResult != b.Result || b.Planted.RealResult != a.Result || a.Planted.From != 1 {
+			t.Errorf("%s, prefix %s: %+v, %+v", ep.Key.Twin, ep.Twin.Prefix, a, b)
+		}
+	}
+	if crossed != 1 {
+		t.Errorf("%d twins have crossed results, want that of the second call", crossed)
+	}
+}
+
 // twinsAreSound checks what the tables say of the twins of an agent without chance: its placebos come out as their clean episodes.
 func twinsAreSound(t *testing.T, dir string) {
 	t.Helper()
