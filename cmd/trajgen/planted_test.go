@@ -26,7 +26,7 @@ func TestPlantedFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := func(dir, workers string) []string {
-				return []string{"run", "--dataset", "bundled", "--max-tasks", "8", "--policy", "oracle", "--seed", "3", "--faults", file, "--workers", workers, "--out", dir, "--quiet", "--durable-turns"}
+				return []string{"run", "--dataset", "bundled", "--max-tasks", "8", "--policy", "checker:0.8,0.9", "--seed", "3", "--faults", file, "--workers", workers, "--out", dir, "--quiet", "--durable-turns"}
 			}
 			one := filepath.Join(t.TempDir(), "one")
 			succeed(t, args(one, "1")...)

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"trajgen/outputs/reliability"
+)
+
+// truth is what a character makes of a fault where each call is needed and each value is used.
+type truth struct {
+	harm      float64
+	reactions map[string]float64
+	wrong     float64 // used; below 0 where the fault has no value
+}
+
+const valueless = -1.0
+
+// characters have what is known of them for an error that stays, an error that passes, and a wrong value.
+var characters = map[string][3]truth{
+	"retrier:0.9": {
+		{1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless}, {0.1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless},
+		{1, map[string]float64{"retry": 0}, 1},
+	},
+	"giver_up": {
+		{1, map[string]float64{"gives_up": 1}, valueless}, {1, map[string]float64{"gives_up": 1}, valueless}, {1, map[string]float64{"retry": 0}, 1},
+	},
+	"gullible:0.5": { // it goes on as if the call had worked, and these calls change nothing
+		{0, map[string]float64{"retry": 0.5}, valueless}, {0, map[string]float64{"retry": 0.5}, valueless}, {1, map[string]float64{"retry": 0}, 1},
+	},
+	"checker:0.8,0.9": {
+		{1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless}, {0.1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless},
+		{0.28, map[string]float64{"retry": 0.8}, 0.28},
+	},
+	"switcher:0.9": {
+		{0.1, map[string]float64{"switch": 0.9, "gives_up": 0.1}, valueless}, {0.1, map[string]float64{"switch": 0.9, "gives_up": 0.1}, valueless},
+		{1, map[string]float64{"switch": 0}, 1},
+	},
+}
+
+var characterClasses = [3]string{"error_permanent", "error_transient", "wrong_value"}
+
+// sums are tasks of one command, whose result is in no file and is the answer.
+func sums(tasks int) string {
+	var text strings.Builder
+	for i := range tasks {
+		a, b := 1000+37*i, 2000+91*i
+		fmt.Fprintf(&text, `{"id":"sum-%d","prompt":"Add up n.txt.","files":{"n.txt":"%d\n%d\n"},"verify":{"exact":"The sum is %d."},`+
+			`"gold":[{"tool_calls":[{"name":"terminal","arguments":{"command":"awk '{s += $1} END {print s}' n.txt"}}]},{"content":"The sum is %d."}]}`+"\n",
+			i, a, b, a+b, a+b)
+	}
+	return text.String()
+}
+
+// playCharacter gives what reliability says of a run.
+func playCharacter(t *testing.T, policy string, tasks, samples, pairs, seed int) *reliability.Report {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	faults := write(t, "faults.yaml", fmt.Sprintf("twins: true\nclasses: [%s, none]\npairs: %d\nalternatives: [[terminal, execute_code]]\n",
+		strings.Join(characterClasses[:], ", "), pairs))
+	succeed(t, "run", "--dataset", write(t, "sums.jsonl", sums(tasks)), "--samples", strconv.Itoa(samples), "--policy", policy, "--seed", strconv.Itoa(seed),
+		"--toolsets", "terminal,code_execution", "--faults", faults, "--out", dir, "--quiet")
+	var report reliability.Report
+	if err := json.Unmarshal([]byte(succeed(t, "reliability", "--run", dir, "--json").out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Cells) != len(characterClasses) || report.Placebo == nil || report.Placebo.Harm.N == 0 || report.Placebo.Harm.Value != 0 || report.Placebo.Turns.Value != 0 {
+		t.Fatalf("%s: %d cells, want %d, and placebos without any harm: %+v", policy, len(report.Cells), len(characterClasses), report.Placebo)
+	}
+	return &report
+}
+
+// held compares the intervals of a cell with the truth, and names those that do not hold it.
+func (want truth) held(cell *reliability.Cell, look func(quantity string, holds bool, got string)) {
+	interval := func(quantity string, low, high, value float64) {
+		look(quantity, low-1e-9 <= value && value <= high+1e-9, fmt.Sprintf("[%.3f, %.3f], want %v in it", low, high, value))
+	}
+	interval("harm", cell.Harm.Range.Low, cell.Harm.Range.High, want.harm)
+	for name, value := range want.reactions {
+		r := cell.Reactions[name].Range
+		interval(name, r.Low, r.High, value)
+	}
+	if want.wrong >= 0 {
+		interval("used wrong", cell.UsedWrong.Range.Low, cell.UsedWrong.Range.High, want.wrong)
+	}
+}
+
+// TestPlantedTruths plays characters through runs with twins: what reliability says of them has to hold what is known of them.
+func TestPlantedTruths(t *testing.T) {
+	t.Parallel()
+	for policy, truths := range characters {
+		name, _, _ := strings.Cut(policy, ":")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := playCharacter(t, policy, 12, 3, 24, 5)
+			for i, class := range characterClasses {
+				cell := &report.Cells[i]
+				if cell.Class != class || cell.Harm.N < 12 {
+					t.Fatalf("cell %d is %s with %d pairs, want %s", i, cell.Class, cell.Harm.N, class)
+				}
+				truths[i].held(cell, func(quantity string, holds bool, got string) {
+					if !holds {
+						t.Errorf("%s: %s %s", class, quantity, got)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestPlantedTruthsCover plays each character RUNS times, and counts how often each interval holds the truth: scripts/bench/reliability.
+func TestPlantedTruthsCover(t *testing.T) {
+	runs, _ := strconv.Atoi(os.Getenv("RUNS"))
+	if runs == 0 {
+		t.Skip("RUNS is not set")
+	}
+	for policy, truths := range characters {
+		of, width := map[string]int{}, map[string]float64{}
+		for seed := range runs {
+			report := playCharacter(t, policy, 20, 4, 50, 100+seed)
+			for i, class := range characterClasses {
+				cell := &report.Cells[i]
+				width[class] += (cell.Harm.Range.High - cell.Harm.Range.Low) / float64(runs)
+				truths[i].held(cell, func(quantity string, holds bool, _ string) {
+					name := class + " " + quantity
+					of[name] += 0
+					if holds {
+						of[name]++
+					}
+				})
+			}
+		}
+		for name, held := range of {
+			class, _, _ := strings.Cut(name, " ")
+			t.Logf("%-16s %-28s %d of %d intervals hold the truth; width of the harm's %.2f", policy, name, held, runs, width[class])
+			if least := 0.95 - 3*math.Sqrt(0.95*0.05/float64(runs)); float64(held)/float64(runs) < least {
+				t.Errorf("%s: %s: %d of %d intervals hold the truth", policy, name, held, runs)
+			}
+		}
+	}
+}
