@@ -134,6 +134,9 @@ func (p *page) runCommands(t *testing.T) {
 			}
 		}
 		got := p.bash(t, makeTarget.ReplaceAllString(script, "true"))
+		if strings.Contains(script, " reliability --run ") && !strings.Contains(p.bodies, got.out) {
+			t.Errorf("the page does not show what this prints:\n%s\n%s", script, got.out)
+		}
 		if strings.Contains(script, " compress ") && !regexp.MustCompile(`(?m)^[1-9]\d* compressed`).MatchString(got.errOut) {
 			t.Errorf("nothing is compressed by\n%s\n%s", script, got.errOut)
 		}

@@ -15,7 +15,7 @@ import (
 // The reactions. Several may hold: who gives up may say why. Ignores stands alone.
 const (
 	Retry   = "retry"    // the same tool with the same arguments
-	Verify  = "verify"   // another call that succeeds, and touches the same paths, or whose result has the true value
+	Verify  = "verify"   // another call that succeeds, and reads the same paths (or writes them, as this one did), or whose result has the true value
 	Switch  = "switch"   // another tool that can stand for this one
 	Says    = "says"     // a text that speaks of trouble
 	GivesUp = "gives_up" // no call more, and a failure
@@ -86,7 +86,7 @@ func follow(ep *episode.Episode) *after {
 // reactions are sorted.
 func (r Reader) reactions(ep *episode.Episode, a *after) (found []string) {
 	right := target(a).True
-	near, known := r.touches(a.fault)
+	near := r.touches(a.fault)
 	add := func(name string, is bool) {
 		if is {
 			found = append(found, name)
@@ -99,8 +99,8 @@ func (r Reader) reactions(ep *episode.Episode, a *after) (found []string) {
 		if c.Status != episode.CallOK || again(a.fault, &c) {
 			return false
 		}
-		paths, ok := r.touches(&c)
-		return known && ok && overlap(near, paths) || holdsToken(plain(c.Result), right)
+		then := r.touches(&c) // to write a file that was read goes on and verifies nothing
+		return overlap(slices.Concat(near.Reads, near.Writes), then.Reads) || overlap(near.Writes, then.Writes) || holdsToken(plain(c.Result), right)
 	}))
 	add(GivesUp, len(a.calls) == 0 && ep.Outcome == episode.Failure)
 	if len(found) == 0 {
@@ -145,16 +145,19 @@ func (r Reader) stands(tool, other string) bool {
 }
 
 // touches are the paths of a call, as far as its tool names them.
-func (r Reader) touches(call *episode.ToolCall) (paths []string, known bool) {
+func (r Reader) touches(call *episode.ToolCall) (access registry.Access) {
 	tool, ok := r.Tool(call.Name)
 	if !ok || tool.Access == nil || call.Arguments == nil {
-		return nil, false
+		return access
 	}
-	access := tool.Access(call.Arguments)
-	for _, p := range slices.Concat(access.Reads, access.Writes) {
-		paths = append(paths, path.Clean(p))
+	access = tool.Access(call.Arguments)
+	clean := func(paths []string) (all []string) {
+		for _, p := range paths {
+			all = append(all, path.Clean(p))
+		}
+		return all
 	}
-	return paths, true
+	return registry.Access{Reads: clean(access.Reads), Writes: clean(access.Writes)}
 }
 
 // overlap reports whether a path of one list equals, contains or lies in one of the other. A relative path is within any working

@@ -15,10 +15,13 @@ import (
 var reader = reaction.Reader{
 	Tool: func(name string) (registry.Tool, bool) {
 		t := registry.Tool{Definition: registry.Definition{Name: name}}
-		if name == "read_file" {
+		if name == "read_file" || name == "write_file" {
 			t.Access = func(arguments json.RawMessage) registry.Access {
 				var a struct{ Path string }
 				_ = json.Unmarshal(arguments, &a)
+				if name == "write_file" {
+					return registry.Access{Writes: []string{a.Path}}
+				}
 				return registry.Access{Reads: []string{a.Path}}
 			}
 		}
@@ -71,6 +74,7 @@ func TestReactions(t *testing.T) {
 		{"the same call", twin(episode.Success, failed, "Done.", call(2, "read_file", `{ "path": "a.txt" }`)), []string{"retry"}},
 		{"asked before the result was seen", twin(episode.Success, failed, "Done.", call(1, "read_file", `{"path":"a.txt"}`)), []string{"ignores"}},
 		{"another call of the same path", twin(episode.Success, failed, "Done.", call(2, "read_file", `{"path":"/work/a.txt","limit":5}`)), []string{"verify"}},
+		{"to write what was read", twin(episode.Success, failed, "Done.", call(2, "write_file", `{"path":"a.txt"}`)), []string{"ignores"}},
 		{"another path", twin(episode.Success, failed, "Done.", call(2, "read_file", `{"path":"ba.txt"}`)), []string{"ignores"}},
 		{"another tool", twin(episode.Success, failed, "Done.", call(2, "terminal", `{"command":"cat b"}`)), []string{"switch"}},
 		{"another tool has the true value", twin(episode.Success, wrong, "41.5", found), []string{"switch", "verify"}},
