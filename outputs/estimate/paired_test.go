@@ -12,11 +12,22 @@ import (
 )
 
 // world is a toy of agents: 69 tasks × 8 clean episodes. An episode calls a tool until three calls made progress or twelve were
-// made; a task has its own chance of progress. A fault at a call takes that call's progress, unless the agent recovers.
+// made; a task has its own chance of progress. A loud fault takes its call's progress. A silent one spoils it, and with it the answer.
 type world struct {
 	*rand.Rand
-	recover float64 // chance to recover from a fault
+	agent
 }
+
+// agent is who plays: its chances to notice a loud and a silent fault, and then to go on from the call as if it had not been made; else
+// it fails.
+type agent struct{ loud, silent, recover float64 }
+
+// What is done to a call.
+const (
+	placebo = iota
+	loud
+	silent
+)
 
 func (w world) task(number int) float64 { return 0.1 + 0.6*float64(number)/68 }
 
@@ -33,10 +44,10 @@ func (w world) play(chance float64, calls, progress int) (all int, success float
 	return calls, success
 }
 
-// pairs are the twins of a run of clean episodes: each call by its own coin. With lost, the fault costs a call and maybe the rest.
-func (w world) pairs(p float64, fault bool, choose func(clean float64) bool) (pairs []estimate.Pair) {
+// pairs are the twins of a run of clean episodes, each call by its own coin: what they lost, and whether they used a wrong value.
+func (w world) pairs(p float64, fault int, choose func(clean float64) bool) (harm, used []estimate.Pair) {
 	for number := range 69 {
-		chance := w.task(number)
+		chance, name := w.task(number), fmt.Sprintf("task-%02d", number)
 		for range 8 {
 			var progress [13]int // before each call
 			calls, done := 0, 0
@@ -45,6 +56,7 @@ func (w world) pairs(p float64, fault bool, choose func(clean float64) bool) (pa
 				if w.Float64() < chance {
 					done++
 				}
+				progress[calls+1] = done
 			}
 			clean := 0.0
 			if done == 3 {
@@ -54,18 +66,28 @@ func (w world) pairs(p float64, fault bool, choose func(clean float64) bool) (pa
 				if w.Float64() >= p || !choose(clean) {
 					continue
 				}
-				twin := 0.0
-				switch {
-				case !fault:
-					_, twin = w.play(chance, call, progress[call])
-				case w.Float64() < w.recover: // tries the call again
-					_, twin = w.play(chance, call+1, progress[call])
-				}
-				pairs = append(pairs, estimate.Pair{Task: fmt.Sprintf("task-%02d", number), P: p, Value: clean - twin})
+				twin, wrong := w.twin(chance, call, progress[call], progress[call+1] > progress[call], fault)
+				harm = append(harm, estimate.Pair{Task: name, P: p, Value: clean - twin})
+				used = append(used, estimate.Pair{Task: name, P: p, Value: wrong})
 			}
 		}
 	}
-	return pairs
+	return harm, used
+}
+
+// twin plays from a call on, which had progress or not.
+func (w world) twin(chance float64, call, before int, had bool, fault int) (success, wrong float64) {
+	notices := w.Float64() < [...]float64{0, w.loud, w.silent}[fault]
+	switch {
+	case fault == placebo:
+		_, success = w.play(chance, call, before)
+	case notices && w.Float64() >= w.recover:
+	case !notices && fault == silent && had:
+		wrong = 1
+	default:
+		_, success = w.play(chance, call+1, before)
+	}
+	return success, wrong
 }
 
 func repetitions(t *testing.T, usual int) int {
@@ -81,41 +103,58 @@ func repetitions(t *testing.T, usual int) int {
 
 func always(float64) bool { return true }
 
-// TestHarmCovers finds planted truths again. REPETITIONS=600 is the whole of it.
+var agents = map[string]agent{"retrier": {1, 0, 0.9}, "gives up": {1, 0, 0}, "gullible": {0.5, 0, 0.9}, "checker": {1, 0.8, 0.9}}
+
+// TestHarmCovers finds planted truths again. REPETITIONS=500 is the whole of it.
 func TestHarmCovers(t *testing.T) {
 	t.Parallel()
+	covers(t, "a placebo", agent{}, placebo)
+	for name, a := range agents {
+		covers(t, name+", loud", a, loud)
+		covers(t, name+", silent", a, silent)
+	}
+}
+
+func covers(t *testing.T, name string, of agent, fault int) {
+	t.Helper()
 	n := repetitions(t, 150)
-	for name, c := range map[string]struct {
-		recover float64
-		fault   bool
-	}{"placebo": {0, false}, "retrier": {0.9, true}, "gives up": {0, true}} {
-		// The truth: every call has a twin, many times.
-		sum, weight := 0.0, 0.0
-		for i := range 40 {
-			for _, pair := range (world{rand.New(rand.NewPCG(81, uint64(i))), c.recover}).pairs(1, c.fault, always) {
-				sum, weight = sum+pair.Value, weight+1
-			}
-		}
-		truth, held, width, mean := sum/weight, 0, 0.0, 0.0
-		if !c.fault {
-			truth = 0
-		}
-		for i := range n {
-			m := estimate.Harm(world{rand.New(rand.NewPCG(82, uint64(i))), c.recover}.pairs(0.03, c.fault, always))
-			if m.Range.Low <= truth && truth <= m.Range.High {
-				held++
-			}
-			width, mean = width+(m.Range.High-m.Range.Low)/float64(n), mean+m.Value/float64(n)
-		}
-		coverage := float64(held) / float64(n)
-		t.Logf("%s: true harm %.3f, mean estimate %.3f, coverage %.3f, width %.2f", name, truth, mean, coverage, width)
-		if least := 0.95 - 3*math.Sqrt(0.95*0.05/float64(n)); coverage < least {
-			t.Errorf("%s: coverage %.3f, want %.3f at least", name, coverage, least)
-		}
-		if math.Abs(mean-truth) > 0.01 {
-			t.Errorf("%s: mean estimate %.3f, true harm %.3f", name, mean, truth)
+	// The truth: every call has a twin, many times.
+	var harm, used, count float64
+	for i := range 40 {
+		lost, wrong := (world{rand.New(rand.NewPCG(81, uint64(i))), of}).pairs(1, fault, always)
+		for i := range lost {
+			harm, used, count = harm+lost[i].Value, used+wrong[i].Value, count+1
 		}
 	}
+	harm, used = harm/count, used/count
+	if fault == placebo {
+		harm = 0
+	}
+	least := 0.95 - 3*math.Sqrt(0.95*0.05/float64(n))
+	var held, heldUsed, width, mean float64
+	for i := range n {
+		lost, wrong := world{rand.New(rand.NewPCG(82, uint64(i))), of}.pairs(0.03, fault, always)
+		m := estimate.Harm(lost)
+		held += holds(m, harm)
+		heldUsed += holds(estimate.Share(wrong), used)
+		width, mean = width+(m.Range.High-m.Range.Low)/float64(n), mean+m.Value/float64(n)
+	}
+	t.Logf("%s: true harm %.3f, mean estimate %.3f, coverage %.3f, width %.2f; used wrong %.3f, coverage %.3f", name, harm, mean, held/float64(n), width,
+		used, heldUsed/float64(n))
+	if min(held, heldUsed)/float64(n) < least {
+		t.Errorf("%s: coverage of the harm %.3f, of what was used %.3f, want %.3f at least", name, held/float64(n), heldUsed/float64(n), least)
+	}
+	if math.Abs(mean-harm) > 0.012 {
+		t.Errorf("%s: mean estimate %.3f, true harm %.3f", name, mean, harm)
+	}
+}
+
+// holds is 1 if an interval holds the truth, and 0 if not.
+func holds(m estimate.Mean, truth float64) float64 {
+	if m.Range.Low <= truth && truth <= m.Range.High {
+		return 1
+	}
+	return 0
 }
 
 // TestChoosingBySuccessIsSeen chooses calls by what the episode did afterwards: the placebo then has a harm, and its interval says so.
@@ -123,7 +162,8 @@ func TestChoosingBySuccessIsSeen(t *testing.T) {
 	t.Parallel()
 	n, seen := repetitions(t, 40), 0
 	for i := range n {
-		m := estimate.Harm(world{rand.New(rand.NewPCG(83, uint64(i))), 0}.pairs(0.1, false, func(clean float64) bool { return clean == 1 }))
+		harm, _ := world{Rand: rand.New(rand.NewPCG(83, uint64(i)))}.pairs(0.1, placebo, func(clean float64) bool { return clean == 1 })
+		m := estimate.Harm(harm)
 		if m.Range.Low > 0 {
 			seen++
 		}
@@ -136,20 +176,20 @@ func TestChoosingBySuccessIsSeen(t *testing.T) {
 // TestVersusCovers compares two agents.
 func TestVersusCovers(t *testing.T) {
 	t.Parallel()
-	n, held, truth := repetitions(t, 100), 0, 0.0
+	versus := func(a, b *rand.Rand, p float64) estimate.Mean {
+		left, _ := world{a, agents["gives up"]}.pairs(p, loud, always)
+		right, _ := world{b, agents["retrier"]}.pairs(p, loud, always)
+		return estimate.Versus(left, right)
+	}
+	n, held, truth := repetitions(t, 100), 0.0, 0.0
 	for i := range 40 {
-		a := world{rand.New(rand.NewPCG(84, uint64(i))), 0}.pairs(1, true, always)
-		b := world{rand.New(rand.NewPCG(85, uint64(i))), 0.9}.pairs(1, true, always)
-		truth += estimate.Versus(a, b).Value / 40
+		truth += versus(rand.New(rand.NewPCG(84, uint64(i))), rand.New(rand.NewPCG(85, uint64(i))), 1).Value / 40
 	}
 	for i := range n {
 		random := rand.New(rand.NewPCG(86, uint64(i)))
-		m := estimate.Versus(world{random, 0}.pairs(0.03, true, always), world{random, 0.9}.pairs(0.03, true, always))
-		if m.Range.Low <= truth && truth <= m.Range.High {
-			held++
-		}
+		held += holds(versus(random, random, 0.03), truth)
 	}
-	coverage := float64(held) / float64(n)
+	coverage := held / float64(n)
 	t.Logf("difference %.3f, coverage %.3f", truth, coverage)
 	if least := 0.95 - 3*math.Sqrt(0.95*0.05/float64(n)); coverage < least {
 		t.Errorf("coverage %.3f, want %.3f at least", coverage, least)
