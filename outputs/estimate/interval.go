@@ -87,9 +87,9 @@ func Plays(tasks []Cluster) (n int) {
 	return n
 }
 
-// suiteVariance is that of the mean of the tasks' means over new Plays of these very tasks. A further task of the greatest
-// variance keeps it from being 0 where all Plays of each task agree. It is not defined with less than two Plays to a task.
-func suiteVariance(tasks []Cluster) (variance float64, ok bool) {
+// SuiteVariance is that of the mean of the tasks' means over new Plays of these very tasks. A further task of the greatest
+// variance keeps it from being 0 where all Plays of each task agree.
+func SuiteVariance(tasks []Cluster) (variance float64) {
 	for _, c := range tasks {
 		k := float64(c.N)
 		if c.N > 1 {
@@ -98,36 +98,66 @@ func suiteVariance(tasks []Cluster) (variance float64, ok bool) {
 			variance += 0.25 // the greatest that it can be
 		}
 	}
-	n, Plays := float64(len(tasks)), Plays(tasks)
-	return (variance + 0.25*n/float64(Plays)) / n / n, len(tasks) > 1 && Plays >= 2*len(tasks)
+	n := float64(len(tasks))
+	return (variance + 0.25*n/float64(Plays(tasks))) / n / n
+}
+
+// hasVariance reports whether there are enough Plays to say something of their variance: two to a task.
+func hasVariance(tasks []Cluster) bool { return len(tasks) > 1 && Plays(tasks) >= 2*len(tasks) }
+
+// Expected is the variance to expect of a further play of each task: that of a coin whose chance these Plays showed, or where values
+// other than 0 and 1 were seen, the task's own drawn to that of all.
+func Expected(tasks []Cluster) []float64 {
+	const a = 0.1 // of a beta distribution: most coins are far from fair
+	coins, deviation, freedom := true, 0.0, 0
+	for _, c := range tasks {
+		coins = coins && c.squares == c.Sum
+		if c.N > 1 {
+			deviation, freedom = deviation+c.deviation(), freedom+c.N-1
+		}
+	}
+	pooled := 0.25
+	if freedom > 0 {
+		pooled = deviation / float64(freedom)
+	}
+	expected := make([]float64, len(tasks))
+	for i, c := range tasks {
+		n := float64(c.N)
+		switch {
+		case coins:
+			expected[i] = (a + c.Sum) * (a + n - c.Sum) / ((2*a + n) * (2*a + n + 1))
+		case c.N == 0:
+			expected[i] = pooled
+		default:
+			expected[i] = (2*pooled + c.deviation()) / (1 + n)
+		}
+	}
+	return expected
 }
 
 // Suite is of the mean of these very tasks' Means, which are between 0 and 1: Wilson's for as many tosses of a coin
 // as the Plays are worth. It is nil where the variance is not defined.
 func Suite(tasks []Cluster) *Interval {
-	variance, ok := suiteVariance(tasks)
-	if !ok {
+	if !hasVariance(tasks) {
 		return nil
 	}
 	mean := 0.0
 	for _, c := range tasks {
 		mean += c.Mean() / float64(len(tasks))
 	}
-	return new(Wilson(mean, max(float64(Plays(tasks)), mean*(1-mean)/variance)))
+	return new(Wilson(mean, max(float64(Plays(tasks)), mean*(1-mean)/SuiteVariance(tasks))))
 }
 
 // SuiteDifference is of the difference between two runs on these very tasks, nil where a variance is not defined.
 func SuiteDifference(from, to []Cluster) *Interval {
-	a, ok := suiteVariance(from)
-	b, ok2 := suiteVariance(to)
-	if !ok || !ok2 {
+	if !hasVariance(from) || !hasVariance(to) {
 		return nil
 	}
 	difference := 0.0
 	for i := range from {
 		difference += (to[i].Mean() - from[i].Mean()) / float64(len(from))
 	}
-	half := z975 * math.Sqrt(a+b)
+	half := z975 * math.Sqrt(SuiteVariance(from)+SuiteVariance(to))
 	return new(Interval{difference - half, difference + half}.within(-1, 1))
 }
 
