@@ -58,22 +58,31 @@ func sums(tasks int) string {
 	return text.String()
 }
 
-// playCharacter gives what reliability says of a run.
-func playCharacter(t *testing.T, policy string, tasks, samples, pairs, seed int) *reliability.Report {
+// measured gives what reliability says of a run, whose placebos are exactly as their clean episodes.
+func measured(t *testing.T, policy, faults string, args ...string) *reliability.Report {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	faults := write(t, "faults.yaml", fmt.Sprintf("twins: true\nclasses: [%s, none]\npairs: %d\nalternatives: [[terminal, execute_code]]\n",
-		strings.Join(characterClasses[:], ", "), pairs))
-	succeed(t, "run", "--dataset", write(t, "sums.jsonl", sums(tasks)), "--samples", strconv.Itoa(samples), "--policy", policy, "--seed", strconv.Itoa(seed),
-		"--toolsets", "terminal,code_execution", "--faults", faults, "--out", dir, "--quiet")
+	succeed(t, append([]string{"run", "--policy", policy, "--faults", write(t, "faults.yaml", faults), "--out", dir, "--quiet"}, args...)...)
 	var report reliability.Report
 	if err := json.Unmarshal([]byte(succeed(t, "reliability", "--run", dir, "--json").out), &report); err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Cells) != len(characterClasses) || report.Placebo == nil || report.Placebo.Harm.N == 0 || report.Placebo.Harm.Value != 0 || report.Placebo.Turns.Value != 0 {
-		t.Fatalf("%s: %d cells, want %d, and placebos without any harm: %+v", policy, len(report.Cells), len(characterClasses), report.Placebo)
+	if p := report.Placebo; p == nil || p.Harm.N == 0 || p.Harm.Value != 0 || p.Turns.Value != 0 {
+		t.Fatalf("%s: placebos %+v, want some, without harm", policy, p)
 	}
 	return &report
+}
+
+// playCharacter plays a character through sums.
+func playCharacter(t *testing.T, policy string, tasks, samples, pairs, seed int) *reliability.Report {
+	t.Helper()
+	faults := fmt.Sprintf("twins: true\nclasses: [%s, none]\npairs: %d\nalternatives: [[terminal, execute_code]]\n", strings.Join(characterClasses[:], ", "), pairs)
+	report := measured(t, policy, faults, "--dataset", write(t, "sums.jsonl", sums(tasks)), "--samples", strconv.Itoa(samples), "--seed", strconv.Itoa(seed),
+		"--toolsets", "terminal,code_execution")
+	if len(report.Cells) != len(characterClasses) {
+		t.Fatalf("%s: %d cells, want %d", policy, len(report.Cells), len(characterClasses))
+	}
+	return report
 }
 
 // held compares the intervals of a cell with the truth, and names those that do not hold it.
@@ -109,6 +118,29 @@ func TestPlantedTruths(t *testing.T) {
 						t.Errorf("%s: %s %s", class, quantity, got)
 					}
 				})
+			}
+		})
+	}
+}
+
+// TestPlantedTruthsOfBundledTasks: which of their calls are needed is what giver_up loses with a fault in each.
+func TestPlantedTruthsOfBundledTasks(t *testing.T) {
+	t.Parallel()
+	play := func(policy string) []reliability.Cell {
+		return measured(t, policy, "twins: true\ntools: [terminal, patch]\nclasses: [error_transient, none]\nprobability: 1\n",
+			"--dataset", "bundled", "--max-tasks", "8", "--toolsets", "file,terminal", "--seed", "3").Cells
+	}
+	needed, got := play("giver_up"), play("retrier:0.9")
+	if len(needed) != 2 || len(got) != 2 {
+		t.Fatalf("%d and %d cells, want two tools", len(needed), len(got))
+	}
+	for i := range needed {
+		if needed[i].Harm.N != got[i].Harm.N || needed[i].Harm.Value < 0.5 {
+			t.Errorf("%s: %d and %d pairs, want all calls; %v of them are needed", needed[i].Tool, needed[i].Harm.N, got[i].Harm.N, needed[i].Harm.Value)
+		}
+		truth{harm: 0.1 * needed[i].Harm.Value, wrong: valueless}.held(&got[i], func(quantity string, holds bool, says string) {
+			if !holds {
+				t.Errorf("%s: %s %s", needed[i].Tool, quantity, says)
 			}
 		})
 	}
