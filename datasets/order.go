@@ -136,7 +136,7 @@ type candidates struct {
 func (c *candidates) add(chosen *choice, task *episode.Task) {
 	one := candidate{row: int32(task.Row)}
 	if chosen.Stratify != "" {
-		values := rowValues(task)
+		values := RowValues(task)
 		value, ok := stratumOf(values, chosen.Stratify)
 		c.field = c.field || ok
 		if len(c.list) == 0 {

@@ -65,7 +65,7 @@ func (s *Source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error]
 			}
 			left["read"]++
 			if s.choice.condition != nil {
-				holds, err := s.choice.condition.Match(rowValues(read.task))
+				holds, err := s.choice.condition.Match(RowValues(read.task))
 				if err != nil {
 					err = s.skip(read.row, read.task.Row, err.Error())
 				}
@@ -100,7 +100,7 @@ func (s *Source) knowsNames(ctx context.Context) error {
 			if err != nil {
 				return nil // reading the tasks reports the error
 			}
-			if names.Add(rowValues(read.task)); names.Found() {
+			if names.Add(RowValues(read.task)); names.Found() {
 				break
 			}
 		}

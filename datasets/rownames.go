@@ -19,8 +19,8 @@ func RowNames() map[string]any {
 	}
 }
 
-// rowValues are those names' values for one task.
-func rowValues(task *episode.Task) map[string]any {
+// RowValues are those names' values for one task.
+func RowValues(task *episode.Task) map[string]any {
 	var asked []string
 	for _, message := range task.Prompt {
 		if message.Role == "user" {

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestPlantedFaults plays runs with planted faults on one worker and on eight, and kills one again and again: each has the same rows.
@@ -90,6 +93,81 @@ func TestTwinsInScripts(t *testing.T) {
 		if struck[what] != 2 {
 			t.Errorf("%d twins of %s in a script, want one of each episode: %v", struck[what], what, struck)
 		}
+	}
+}
+
+// TestTwinsOfAnotherRun plays twins of clean episodes that another run has played, of the tasks that were chosen, and goes on after a kill. They
+// are those that one run of both would have.
+func TestTwinsOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	const settings = "twins: true\nclasses: [error_transient, wrong_value, none]\nwhere: row != 1\n"
+	own, others := write(t, "own.yaml", settings), write(t, "others.yaml", settings+"clean: "+path("clean")+"\n")
+	args := func(out string, more ...string) []string {
+		return append([]string{"run", "--dataset", "bundled", "--max-tasks", "5", "--policy", "oracle", "--quiet", "--out", path(out)}, more...)
+	}
+	succeed(t, args("clean")...)
+	succeed(t, args("both", "--faults", own)...)
+	cmd := exec.Command(build(t), args("twins", "--faults", others)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 400 {
+		if entries, _ := filepath.Glob(path("twins/journal/*")); len(entries) > 1 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if exists(path("twins/run.json")) {
+		succeed(t, args("twins", "--faults", others, "--resume")...)
+	} else {
+		succeed(t, args("twins", "--faults", others)...)
+	}
+	twins := func(out string) map[string]string {
+		all := map[string]string{}
+		for _, ep := range episodes(t, path(out)) {
+			if ep.Twin != nil {
+				twin, _ := json.Marshal(ep.Twin)
+				all[ep.ID] = fmt.Sprint(ep.Key, ep.Outcome, ep.Answer, len(ep.Calls), string(twin))
+			}
+		}
+		return all
+	}
+	if diff := cmp.Diff(twins("both"), twins("twins")); diff != "" || len(twins("twins")) < 10 {
+		t.Errorf("twins of one run and of two differ:\n%s", diff)
+	}
+	if said := succeed(t, "verify", "--run", path("twins")).out; !strings.Contains(said, "nothing differs") {
+		t.Error(said)
+	}
+	one, two := succeed(t, "reliability", "--run", path("both"), "--json").out, succeed(t, "reliability", "--run", path("twins"), "--json").out
+	var a, b struct {
+		Cells []struct {
+			Tool, Class string
+			Harm        struct{ N int }
+		}
+	}
+	if err := errors.Join(json.Unmarshal([]byte(one), &a), json.Unmarshal([]byte(two), &b)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(a, b); diff != "" || len(a.Cells) == 0 {
+		t.Errorf("reliability of one run and of two differ:\n%s", diff)
+	}
+	for wrong, refused := range map[string][]string{
+		"seed: was 0, now 9":   args("other", "--faults", others, "--seed", "9"),
+		"unknown name outcome": args("other", "--faults", write(t, "f.yaml", "twins: true\nwhere: outcome == \"success\"\n")),
+		"nowhere":              args("other", "--faults", write(t, "g.yaml", "twins: true\nclean: "+path("nowhere")+"\n")),
+	} {
+		if got := trajgen(t, refused...); got.code != exitUsage || !strings.Contains(got.errOut, wrong) {
+			t.Errorf("want %q: code %d, %s", wrong, got.code, got.errOut)
+		}
+	}
+	// What the clean run plays more, the twins were not planned of.
+	succeed(t, "run", "--resume", "--out", path("clean"), "--samples", "2", "--quiet")
+	if got := trajgen(t, args("twins", "--faults", others, "--resume")...); got.code != exitUsage || !strings.Contains(got.errOut, "faults_clean") {
+		t.Errorf("a clean run that went on: code %d, %s", got.code, got.errOut)
 	}
 }
 

@@ -185,7 +185,7 @@ func play(ctx context.Context, std stdio, store *run.Run, opts runOptions) (pipe
 	var messages io.Writer = std.err
 	var watch run.Watch
 	if !opts.quiet {
-		bar = progress.New(std.err, exp.Tasks*exp.File.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
+		bar = progress.New(std.err, store.Manifest.Tasks*exp.File.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
 		if opts.logFormat == "json" {
 			bar.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 		}

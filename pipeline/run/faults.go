@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/rollout"
 	"trajgen/tools/faults"
@@ -19,8 +20,18 @@ func (s *services) openFaults(context.Context) error {
 	if !f.On() {
 		return nil
 	}
-	if f.Clean != "" || f.Where != "" || f.Mitigate.Retry > 0 {
-		return errors.New("faults: clean, where and mitigate are not built; leave them out")
+	if f.Clean != "" {
+		reader, err := journal.OpenReader(JournalDir(f.Clean))
+		if err != nil {
+			return fmt.Errorf("faults.clean: %w", err)
+		}
+		s.parts.Clean = replayDigest(reader)
+		if err := reader.Close(); err != nil {
+			return err
+		}
+	}
+	if f.Mitigate.Retry > 0 {
+		return errors.New("faults: mitigate is not built; leave it out")
 	}
 	if s.Registry != nil {
 		if err := s.faultTools(); err != nil {
@@ -73,4 +84,21 @@ func guardrails(f *File) string {
 		return rollout.GuardRecord
 	}
 	return f.Tools.Guardrails
+}
+
+// sameButFaults refuses clean episodes of another experiment: twins must differ from theirs by the fault alone.
+func sameButFaults(clean string, experiment map[string]string) error {
+	m, err := ReadManifest(clean)
+	if err != nil {
+		return fmt.Errorf("faults.clean: %w", err)
+	}
+	of := func(all map[string]string) map[string]string {
+		left := maps.Clone(all)
+		maps.DeleteFunc(left, func(name, _ string) bool { return strings.HasPrefix(name, "faults_") || name == "guardrails" })
+		return left
+	}
+	if lines := Difference(of(m.Experiment), of(experiment)); len(lines) > 0 {
+		return fmt.Errorf("faults.clean: %s holds another experiment, and twins must differ by their fault alone:\n  %s", clean, strings.Join(lines, "\n  "))
+	}
+	return nil
 }

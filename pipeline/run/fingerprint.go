@@ -50,7 +50,8 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	own := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "mcp_servers": parts.MCP, "system_prompt": parts.System,
 		"web": parts.Web, "twin": parts.Twin, "skills": parts.Skills, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
-		"policy": f.Scripted.Decides(), "moa_references": f.MOA.Decides(), "fallbacks": strings.Join(f.Model.FallbackNames(), ","), "token_ids": f.Model.TokenServer(),
+		"faults_clean": parts.Clean,
+		"policy":       f.Scripted.Decides(), "moa_references": f.MOA.Decides(), "fallbacks": strings.Join(f.Model.FallbackNames(), ","), "token_ids": f.Model.TokenServer(),
 		// Only where something is drawn; older versions drew for each sample and did not say so.
 		"draw":           unless(f.Tools.Draw != DrawTask || f.Tools.Distribution == "" && parts.Tasks == "", DrawTask),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
@@ -81,6 +82,7 @@ type experimentParts struct {
 	Tasks                                  string // the distributions that tasks name
 	Tools                                  string // what a model can be shown
 	Replay                                 string // the journal that is replayed
+	Clean                                  string // the journal of the clean episodes of twins, if another run's
 	Skills                                 string // their files
 	Plugins                                string // their settings, files and tools
 	MCP                                    string // how MCP servers are declared, and what they said of themselves

@@ -83,7 +83,11 @@ func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 		RetryErrors: e.File.Play.RetryErrors, MaxErrorsInRow: e.File.Play.MaxErrorsInRow,
 		Player: player, Journal: s, Room: e.Room, Drain: watch.Drain, Observe: watch.Observe, Logger: e.Logger,
 	}
-	summary, err := pipeline.Run(ctx, cfg)
+	var summary pipeline.Summary
+	var err error
+	if e.File.Faults.Clean == "" {
+		summary, err = pipeline.Run(ctx, cfg)
+	}
 	if err == nil && e.File.Faults.Twins && !summary.Drained {
 		var twins pipeline.Summary
 		twins, err = s.playTwins(ctx, cfg, player)

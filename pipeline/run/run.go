@@ -78,6 +78,12 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 			err = errors.Join(AsMistake(err), s.CloseFiles())
 		}
 	}()
+	if clean := e.File.Faults.Clean; clean != "" {
+		s.Manifest.Tasks = 0 // it plays no episodes of tasks, but twins
+		if err := sameButFaults(clean, parts); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make run directory %s: %w", dir, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/model/scripted"
 	"trajgen/pipeline/rollout"
-	"trajgen/pipeline/where"
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/delegate"
@@ -102,10 +101,8 @@ func (f *File) Validate() error {
 	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
 		bad("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens)
 	}
-	if f.Faults.Where != "" {
-		if _, err := where.Parse(f.Faults.Where, datasets.RowNames(), false); err != nil {
-			bad("faults.where: %w; it chooses by what was known of a task before it was played", err)
-		}
+	if _, err := f.chosenTasks(); err != nil {
+		bad("%w", err)
 	}
 	if v := VerifierOf(f.Sandbox.Verifier); v != nil {
 		if err := v.Validate(); err != nil {

@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/datasets"
 	"trajgen/outputs/journal"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reaction"
 	"trajgen/pipeline/rollout"
+	"trajgen/pipeline/where"
 	"trajgen/tools/faults"
 )
 
@@ -78,9 +80,18 @@ func (e *Experiment) PlanTwins(ctx context.Context, reader *journal.Reader) (*Tw
 // eachEligible tells of each call of a clean episode and each class that it can have, and why episodes have none.
 func (e *Experiment) eachEligible(ctx context.Context, reader *journal.Reader, skip func(why string), each func(eligible)) error {
 	f := e.File
+	holds, err := f.chosenTasks()
+	if err != nil {
+		return err
+	}
 	for task, err := range e.Playable(e.Source.InOrder(ctx)) {
 		if err != nil {
 			return err
+		}
+		if chosen, err := holds(task); err != nil {
+			return err
+		} else if !chosen {
+			continue
 		}
 		for sample := range f.Samples {
 			clean, err := reader.Last(episode.Key{Seed: f.Seed, Task: task.ID, Sample: sample}.ID())
@@ -99,6 +110,19 @@ func (e *Experiment) eachEligible(ctx context.Context, reader *journal.Reader, s
 		}
 	}
 	return nil
+}
+
+// chosenTasks says of which tasks the clean episodes have twins. It knows what was known before they were played: what an episode
+// made must not decide, see reliability.Report.
+func (f *File) chosenTasks() (func(*episode.Task) (bool, error), error) {
+	if f.Faults.Where == "" {
+		return func(*episode.Task) (bool, error) { return true, nil }, nil
+	}
+	condition, err := where.Parse(f.Faults.Where, datasets.RowNames(), false)
+	if err != nil {
+		return nil, fmt.Errorf("faults.where: %w; it chooses by what was known of a task before it was played", err)
+	}
+	return func(task *episode.Task) (bool, error) { return condition.Match(datasets.RowValues(task)) }, nil
 }
 
 // eligible tells of the calls of a clean episode with the classes that they can have.
@@ -220,7 +244,7 @@ func (p *TwinPlan) write(dir string) error {
 
 // playTwins plays the twins of the clean episodes, which all have ended.
 func (s *Run) playTwins(ctx context.Context, cfg pipeline.Config, player *rollout.Player) (pipeline.Summary, error) {
-	clean, err := journal.OpenReader(JournalDir(s.dir))
+	clean, err := journal.OpenReader(JournalDir(cmp.Or(s.Exp.File.Faults.Clean, s.dir)))
 	if err != nil {
 		return pipeline.Summary{}, err
 	}

@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"trajgen/outputs/journal"
 	"trajgen/outputs/reliability"
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/tools/faults"
 )
@@ -37,25 +39,48 @@ func Reliability(ctx context.Context, dir, versus, out string) (*reliability.Rep
 }
 
 func reliabilityOf(ctx context.Context, dir string) (_ *reliability.Report, err error) {
+	file, err := run.Resumed(dir) // its paths as they are from here
+	if err != nil {
+		return nil, err
+	}
 	m, reader, err := run.OpenFinished(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	faults := m.RunFile.Faults
+	faults := file.Faults
 	builder := reliability.Builder{
 		Prices: m.RunFile.Budget.Prices, Asked: m.RunFile.Model.Name, Limits: reliability.LimitsOf(faults.Limits), Positions: faults.Position == "ordinal",
 	}
-	for ep, err := range reader.Episodes(ctx) {
+	readers := []*journal.Reader{reader}
+	if faults.Clean != "" {
+		clean, err := journal.OpenReader(run.JournalDir(faults.Clean))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the clean episodes of %s: %w", dir, err)
 		}
-		if err := builder.Add(ep); err != nil {
-			return nil, err
+		defer func() { err = errors.Join(err, clean.Close()) }()
+		readers = append(readers, clean)
+	}
+	for _, reader := range readers {
+		for ep, err := range reader.Episodes(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if reader != readers[0] && ep.Twin != nil {
+				continue // those of the other run are no twins of this one
+			}
+			if err := builder.Add(ep); err != nil {
+				return nil, err
+			}
 		}
 	}
 	r := builder.Finish()
-	return r, r.Tell(reader.Last)
+	return r, r.Tell(func(id string) (*episode.Episode, error) {
+		if _, ok := readers[0].LastEntry(id); !ok {
+			return readers[len(readers)-1].Last(id)
+		}
+		return readers[0].Last(id)
+	})
 }
 
 // PlanTwins says which twins a run would have with settings of faults, and plays nothing. w gets the warnings.
