@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,7 +64,10 @@ func sums(tasks int) string {
 func measured(t *testing.T, policy, faults string, args ...string) *reliability.Report {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	succeed(t, append([]string{"run", "--policy", policy, "--faults", write(t, "faults.yaml", faults), "--out", dir, "--quiet"}, args...)...)
+	if policy != "" {
+		args = append(args, "--policy", policy)
+	}
+	succeed(t, append([]string{"run", "--faults", write(t, "faults.yaml", faults), "--out", dir, "--quiet"}, args...)...)
 	var report reliability.Report
 	if err := json.Unmarshal([]byte(succeed(t, "reliability", "--run", dir, "--json").out), &report); err != nil {
 		t.Fatal(err)
@@ -175,5 +180,25 @@ func TestPlantedTruthsCover(t *testing.T) {
 				t.Errorf("%s: %s: %d of %d intervals hold the truth", policy, name, held, runs)
 			}
 		}
+	}
+}
+
+// TestServedCharacter asks a character over the network, which knows the episodes of another run, and refuses others.
+func TestServedCharacter(t *testing.T) {
+	t.Parallel()
+	dataset, known := write(t, "sums.jsonl", sums(6)), filepath.Join(t.TempDir(), "known")
+	args := []string{"--dataset", dataset, "--samples", "2", "--toolsets", "terminal", "--seed", "4", "--quiet"}
+	succeed(t, append([]string{"run", "--policy", "oracle", "--out", known}, args...)...)
+	cmd := exec.Command(build(t), "serve-model", "--policy", "checker:1,1", "--dataset", dataset, "--replay", known, "--addr", "127.0.0.1:0")
+	args = append(args, "--model", "scripted", "--base-url", serving(t, cmd))
+	report := measured(t, "", "twins: true\nclasses: [wrong_value, none]\n", args...)
+	if c := report.Cells[0]; c.Harm.N < 6 || c.Harm.Value != 0 || c.Reactions["retry"].Value != 1 {
+		t.Errorf("%d wrong values do harm %v, and %v of them are looked at again; want none, and all", c.Harm.N, c.Harm.Value, c.Reactions["retry"].Value)
+	}
+	args[slices.Index(args, "4")] = "5"
+	other := filepath.Join(t.TempDir(), "other")
+	got := trajgen(t, append([]string{"run", "--out", other}, args...)...)
+	if ep := episodes(t, other)[0]; got.code == 0 || ep.Fault == nil || !strings.Contains(ep.Fault.Message, "of the same dataset, samples and seed") {
+		t.Errorf("with another seed: exit code %d, %+v", got.code, ep.Fault)
 	}
 }

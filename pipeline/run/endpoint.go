@@ -85,8 +85,10 @@ func CleanFrom(ctx context.Context, reader *journal.Reader) (func(owner string) 
 		if err != nil {
 			return nil, err
 		}
-		if owner := scripted.Owner(ep.Messages); owner != "" && ep.Twin == nil && ep.Planted == nil {
-			by[owner] = ep.ID
+		if ep.Twin == nil && ep.Planted == nil {
+			for _, owner := range scripted.Owners(ep) {
+				by[owner] = ep.ID
+			}
 		}
 	}
 	replay := ReplayFrom(reader)

@@ -117,7 +117,7 @@ func (m *models) startServer(cfg *model.Config) error {
 		return err
 	}
 	if m.File.Faults.Twins && m.File.Scripted.Remembers() { // which come later, see playTwins
-		server.Remember(func(string) ([]episode.Message, bool) { return nil, false })
+		server.Remember(nil)
 	}
 	cfg.BaseURL, err = server.Start("127.0.0.1:0")
 	if err != nil {

@@ -172,28 +172,40 @@ func (m *meeting) suffer(a attempt, coin float64) (again *attempt, goesOn bool) 
 }
 
 // meet is the turn of a character.
-func (s *Server) meet(sc *script, req *request, who string, gold []turn, position int) turn {
+func (s *Server) meet(sc *script, req *request, who string, gold []turn, position int) (turn, *refusal) {
 	m := meeting{character: s.character, tools: req.tools, got: results(req.Messages, sc, who)}
 	m.coin = func(ordinal int) float64 {
 		sum := hash("character", fmt.Sprint(s.cfg.Seed), who, fmt.Sprint(ordinal))
 		return float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
 	}
-	if clean := s.clean.Load(); clean != nil {
-		recorded, ok := (*clean)(ownID(req.Messages))
-		if !ok { // it is one of those without faults
-			return gold[min(position, len(gold)-1)]
+	clean := s.clean.Load()
+	switch {
+	case clean != nil && *clean == nil:
+		return gold[min(position, len(gold)-1)], nil
+	case clean != nil && len(m.got) > 0:
+		owner := ownID(req.Messages)
+		recorded, ok := (*clean)(owner)
+		if !ok {
+			return turn{}, invalid("unknown_episode", fmt.Sprintf("policy %s does not know what the calls %s of task %q should get (want the "+
+				"episode in the run that it replays: of the same dataset, samples and seed)", s.cfg.Policy, owner, sc.id))
 		}
 		m.known, m.want = true, results(asSent(recorded), sc, "")
 	}
-	return m.turn(gold, position, turn{content: sc.wrong("I give up.")})
+	return m.turn(gold, position, turn{content: sc.wrong("I give up.")}), nil
 }
 
-// Remember tells the server of the episodes without faults: it gives the messages of the one whose calls' ids have a name, see Owner. A
-// character then knows what is right, in their twins, and plays all others as the oracle does. Without it, a character sees what is loud.
+// Remember tells a server what is right: clean gives the messages of an episode without faults by the name that the ids of its calls
+// have in common, see Owners. Nil says that all episodes are without faults. A server that was told nothing sees what is loud.
 func (s *Server) Remember(clean func(owner string) ([]episode.Message, bool)) { s.clean.Store(&clean) }
 
-// Owner is what the ids of tool calls that this server gave have in common in an episode and in its twins; "" without such calls.
-func Owner(messages []episode.Message) string { return ownID(asSent(messages)) }
+// Owners are the names that the ids of an episode's calls can have in common, and those of its twins: as they are, and as a server
+// gives them that knows the episode by its header, or by the seed of its first request.
+func Owners(ep *episode.Episode) (all []string) {
+	if id := ownID(asSent(ep.Messages)); id != "" {
+		all = append(all, id)
+	}
+	return append(all, digest("episode", ep.ID), digest("seed", fmt.Sprint(ep.RequestSeed(0))))
+}
 
 // asSent are recorded messages as far as the server looks at them.
 func asSent(messages []episode.Message) []message {

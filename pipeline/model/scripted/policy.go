@@ -57,7 +57,7 @@ func (s *Server) next(req *request, taskID, episodeID string) (n next, no *refus
 		turns := s.cfg.plan(sc, req, who)
 		n.turn = turns[min(n.position, len(turns)-1)]
 		if s.character != nil && !sc.subagent { // whose calls are not those of the episode
-			n.turn = s.meet(sc, req, who, turns, n.position)
+			n.turn, no = s.meet(sc, req, who, turns, n.position)
 		}
 		n.turn = n.turn.pictured(req)
 	}
