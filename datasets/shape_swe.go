@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/datasets/internal/harbor"
 	"trajgen/pipeline/episode"
 )
 
@@ -139,7 +140,7 @@ func (b *builder) sweVerify(c columns, base string) {
 	expected["runner"] = runner
 	b.note("judged", "by the %d tests that are named, with %s", named, runner)
 	var script strings.Builder
-	fmt.Fprintf(&script, "BASE=%s\nfiles=(%s)\nrun_tests() { %s; }\n", base, shellWords(files), run)
+	fmt.Fprintf(&script, "BASE=%s\nfiles=(%s)\nrun_tests() { %s; }\n", base, harbor.Quoted(files), run)
 	b.set("verify", map[string]any{
 		"command": `bash "$TESTS/test.sh"`, "reward": "stdout", "timeout": sweTimeout,
 		"tests": map[string]string{
@@ -167,11 +168,11 @@ func sweRunner(repo string, files []string) (name, command string) {
 			module := strings.TrimSuffix(strings.TrimPrefix(file, "tests/"), ".py")
 			modules = append(modules, strings.ReplaceAll(module, "/", "."))
 		}
-		return "django", "./tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1 " + shellWords(modules)
+		return "django", "./tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1 " + harbor.Quoted(modules)
 	case "sympy/sympy":
-		return "sympy", "PYTHONWARNINGS='ignore::UserWarning,ignore::SyntaxWarning' bin/test -C --verbose " + shellWords(tests)
+		return "sympy", "PYTHONWARNINGS='ignore::UserWarning,ignore::SyntaxWarning' bin/test -C --verbose " + harbor.Quoted(tests)
 	}
-	return "pytest", "python -m pytest -rA --tb=no --color=no -p no:cacheprovider " + shellWords(tests)
+	return "pytest", "python -m pytest -rA --tb=no --color=no -p no:cacheprovider " + harbor.Quoted(tests)
 }
 
 // testNames takes a list of names, or the JSON text of one.
@@ -240,13 +241,4 @@ func count(text string) int {
 		_, _ = fmt.Sscan(text, &n)
 	}
 	return min(n, 1<<30)
-}
-
-// shellWords quotes each for a shell.
-func shellWords(texts []string) string {
-	words := make([]string, len(texts))
-	for i, text := range texts {
-		words[i] = "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-	}
-	return strings.Join(words, " ")
 }

@@ -15,6 +15,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"trajgen/sandbox/internal/egress"
 )
 
 // Backend opens sandboxes. It is safe for concurrent use.
@@ -94,16 +96,7 @@ type Traffic interface {
 }
 
 // Connection is an attempt to reach something outside of a sandbox.
-type Connection struct {
-	Host     string    `json:"host"`              // requested name, or address
-	Port     int       `json:"port"`              // 0 for a name that was refused when it was looked up
-	Address  string    `json:"address,omitempty"` // address that the runner dialled
-	Started  time.Time `json:"started"`
-	Sent     int64     `json:"sent"`              // bytes that left the sandbox
-	Received int64     `json:"received"`          // bytes that came in
-	Refused  string    `json:"refused,omitempty"` // why it was not allowed
-	Failed   string    `json:"failed,omitempty"`  // why it failed although it was allowed
-}
+type Connection = egress.Connection
 
 // Process is a command that was started. Wait and Kill may be called from many goroutines, and repeatedly.
 type Process interface {

@@ -21,26 +21,7 @@ type videoAnalyzeArgs struct {
 }
 
 func videoAnalyze(ctx context.Context, env *registry.Env, args videoAnalyzeArgs) (any, error) {
-	view, err := mediaView(env)
-	if err != nil {
-		return nil, err
-	}
-	about := &media.About{}
-	leave, err := view.Enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	data, err := readMedia(ctx, env, args.Video, about)
-	if err != nil {
-		return nil, mediaFailure(env, err)
-	}
-	about.Weigh(data)
-	env.Source = about
-	answer, err := media.Watch(ctx, env, data, args.Question, about)
-	if err != nil {
-		return nil, mediaFailure(env, err)
-	}
-	about.Threats = suspect(nil, answer)
-	return analysis{true, answer}, nil
+	return analyze(ctx, env, args.Video, func(data []byte, about *media.About) (string, error) {
+		return media.Watch(ctx, env, data, args.Question, about)
+	})
 }

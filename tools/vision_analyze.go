@@ -26,6 +26,13 @@ type analysis struct {
 }
 
 func visionAnalyze(ctx context.Context, env *registry.Env, args visionAnalyzeArgs) (any, error) {
+	return analyze(ctx, env, args.Image, func(data []byte, about *media.About) (string, error) {
+		return media.Look(ctx, env, registry.Image{Data: data}, args.Question, about)
+	})
+}
+
+// analyze answers a question about the picture or video at a place, as ask does.
+func analyze(ctx context.Context, env *registry.Env, place string, ask func([]byte, *media.About) (string, error)) (any, error) {
 	view, err := mediaView(env)
 	if err != nil {
 		return nil, err
@@ -36,13 +43,13 @@ func visionAnalyze(ctx context.Context, env *registry.Env, args visionAnalyzeArg
 		return nil, err
 	}
 	defer leave()
-	data, err := readMedia(ctx, env, args.Image, about)
+	data, err := readMedia(ctx, env, place, about)
 	if err != nil {
 		return nil, mediaFailure(env, err)
 	}
 	about.Weigh(data)
 	env.Source = about
-	answer, err := media.Look(ctx, env, registry.Image{Data: data}, args.Question, about)
+	answer, err := ask(data, about)
 	if err != nil {
 		return nil, mediaFailure(env, err)
 	}

@@ -15,16 +15,16 @@ import (
 
 // Clip is a video that is to be made. What is zero is left to the model.
 type Clip struct {
-	Prompt         string
-	Image          string   // URL that it begins with
-	References     []string // URLs of what it shows
-	Seconds        int
-	Aspect         string
-	Resolution     string
-	NegativePrompt string
-	Audio          *bool
-	Seed           *int64
-	Model          string // "" is the run's
+	Prompt         string   `json:"prompt" alias:"description,text" doc:"What the video shows." minlen:"1" maxlen:"4000"`
+	Image          string   `json:"image_url,omitempty" alias:"image" doc:"An image that the video begins with: an http(s) URL."`
+	References     []string `json:"reference_image_urls,omitempty" doc:"Images of what the video shows: http(s) URLs." maxitems:"8"`
+	Seconds        int      `json:"duration,omitempty" alias:"seconds" doc:"How many seconds it lasts." min:"1" max:"60"`
+	Aspect         string   `json:"aspect_ratio,omitempty" doc:"Its shape." enum:"16:9,9:16,1:1,4:3,3:4"`
+	Resolution     string   `json:"resolution,omitempty" doc:"How fine it is." enum:"480p,720p,1080p"`
+	NegativePrompt string   `json:"negative_prompt,omitempty" doc:"What it must not show." maxlen:"4000"`
+	Audio          *bool    `json:"audio,omitempty" doc:"Whether it has sound."`
+	Seed           *int64   `json:"seed,omitempty" doc:"The same seed gives a similar video again." min:"0"`
+	Model          string   `json:"model,omitempty" doc:"A model of the provider, in place of the usual one." maxlen:"200"`
 }
 
 // input is the clip in the words of fal.ai's models.

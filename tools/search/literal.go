@@ -5,6 +5,8 @@ import (
 	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
+
+	"trajgen/tools/internal/literals"
 )
 
 // literal is a text to look for.
@@ -18,41 +20,13 @@ const maxLiterals = 4
 
 // required returns texts of which every match contains at least one; nil when none are known.
 func required(tree *syntax.Regexp) []literal {
-	switch tree.Op {
-	case syntax.OpLiteral:
+	return literals.Required(tree, maxLiterals, func(tree *syntax.Regexp) (literal, int) {
 		fold, text := tree.Flags&syntax.FoldCase != 0, string(tree.Rune)
 		if fold {
 			text = foldable(text)
 		}
-		if text != "" {
-			return []literal{{[]byte(text), fold}}
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return required(tree.Sub[0])
-	case syntax.OpRepeat:
-		if tree.Min > 0 {
-			return required(tree.Sub[0])
-		}
-	case syntax.OpConcat:
-		var best []literal
-		for _, sub := range tree.Sub {
-			if found := required(sub); shortest(found) > shortest(best) {
-				best = found
-			}
-		}
-		return best
-	case syntax.OpAlternate:
-		var all []literal
-		for _, sub := range tree.Sub {
-			found := required(sub)
-			if found == nil || len(all)+len(found) > maxLiterals {
-				return nil
-			}
-			all = append(all, found...)
-		}
-		return all
-	}
-	return nil
+		return literal{[]byte(text), fold}, len(text)
+	})
 }
 
 // foldable returns the longest part of a text with as many bytes in either case: K and s have equivalents beyond ASCII.
@@ -78,14 +52,4 @@ func lower(text []byte) []byte {
 		}
 	}
 	return small
-}
-
-func shortest(literals []literal) int {
-	least := 0
-	for _, l := range literals {
-		if least == 0 || len(l.text) < least {
-			least = len(l.text)
-		}
-	}
-	return least
 }

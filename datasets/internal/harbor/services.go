@@ -147,9 +147,9 @@ func (t *companions) script(at, name string, s service) string {
 		t.wrongf("%s.entrypoint: it is missing, and that of the Dockerfile is not run here", at)
 	}
 	within := t.within(at, s)
-	script := fmt.Sprintf("mkdir -p /var/log\n(%s %s) </dev/null >>%s 2>&1 &", within, quoted(args), quote("/var/log/"+name+".log"))
+	script := fmt.Sprintf("mkdir -p /var/log\n(%s %s) </dev/null >>%s 2>&1 &", within, Quoted(args), quote("/var/log/"+name+".log"))
 	if command := t.test(at+".healthcheck", s.Health); command != nil {
-		script += "\n" + t.health(at+".healthcheck", s.Health, within+" "+quoted(command))
+		script += "\n" + t.health(at+".healthcheck", s.Health, within+" "+Quoted(command))
 	}
 	return script
 }
@@ -212,8 +212,8 @@ func (t *companions) words(at string, command any) (words []string) {
 	return words
 }
 
-// quoted is a command for a shell.
-func quoted(words []string) string {
+// Quoted is a command for a shell.
+func Quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, word := range words {
 		all[i] = quote(word)

@@ -88,10 +88,5 @@ func (c *carried) Connections() []sandbox.Connection {
 	if c.server == nil {
 		return nil
 	}
-	attempts := c.server.Connections()
-	all := make([]sandbox.Connection, len(attempts))
-	for i, a := range attempts {
-		all[i] = sandbox.Connection(a)
-	}
-	return all
+	return c.server.Connections()
 }

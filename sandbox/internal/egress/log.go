@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// Connection is an attempt to reach something. A lookup of a name that is not allowed has port 0.
+// Connection is an attempt to reach something outside of a sandbox.
 type Connection struct {
-	Host           string
-	Port           int
-	Address        string // address that was dialled
-	Started        time.Time
-	Sent, Received int64
-	Refused        string // why it was not allowed
-	Failed         string // why it failed although it was allowed
+	Host     string    `json:"host"`              // requested name, or address
+	Port     int       `json:"port"`              // 0 for a name that was refused when it was looked up
+	Address  string    `json:"address,omitempty"` // address that was dialled
+	Started  time.Time `json:"started"`
+	Sent     int64     `json:"sent"`              // bytes that left the sandbox
+	Received int64     `json:"received"`          // bytes that came in
+	Refused  string    `json:"refused,omitempty"` // why it was not allowed
+	Failed   string    `json:"failed,omitempty"`  // why it failed although it was allowed
 }
 
 // mostListed is how many attempts are listed. Further ones are only counted.
