@@ -34,10 +34,6 @@ type corpusBuild struct {
 	source  corpus.Source
 	skipBad bool
 	json    bool
-
-	bad   []error // the first ones
-	other []string
-	count struct{ bad, other int }
 }
 
 func newCorpusBuild(std stdio) *cobra.Command {
@@ -84,19 +80,15 @@ func (o *corpusBuild) build(ctx context.Context, std stdio, paths []string) erro
 	if err := errors.Join(wrong, o.source.Validate(), o.options.Validate()); err != nil {
 		return usage(err)
 	}
-	const most = 10
+	left, others, other, first := 0, 0, "", []error{}
 	if o.skipBad {
 		o.source.Bad = func(err error) {
-			if o.count.bad++; o.count.bad <= most {
-				o.bad = append(o.bad, err)
+			if left++; left <= 10 {
+				first = append(first, err)
 			}
 		}
 	}
-	o.source.Other = func(place string) {
-		if o.count.other++; o.count.other <= 1 {
-			o.other = append(o.other, place)
-		}
-	}
+	o.source.Other = func(place string) { others, other = others+1, cmp.Or(other, place) }
 	if width, ok := terminal(std.err); ok {
 		one, clear := progress.Count(std.err, -1, width, "doc")
 		o.options.Progress = func(int) { one() }
@@ -117,14 +109,14 @@ func (o *corpusBuild) build(ctx context.Context, std stdio, paths []string) erro
 	if err != nil {
 		return err
 	}
-	for _, bad := range o.bad {
+	for _, bad := range first {
 		fmt.Fprintf(std.err, "left out: %v\n", bad)
 	}
-	if o.count.bad > 0 {
-		fmt.Fprintf(std.err, "left out %d documents that cannot be read\n", o.count.bad)
+	if left > 0 {
+		fmt.Fprintf(std.err, "left out %d documents that cannot be read\n", left)
 	}
-	if o.count.other > 0 {
-		fmt.Fprintf(std.err, "left out %d that are not documents, such as %s\n", o.count.other, strings.Join(o.other, ""))
+	if others > 0 {
+		fmt.Fprintf(std.err, "left out %d that are not documents, such as %s\n", others, other)
 	}
 	if o.json {
 		return writeJSON(std.out, info)
