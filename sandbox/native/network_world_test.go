@@ -28,8 +28,9 @@ import (
 	"time"
 	"unsafe"
 
-	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/sandboxtest"
 )
 
 // world is an internet of one machine: a network namespace of the test's own in which every address is local, with servers
@@ -128,7 +129,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	go w.serveNames(conn)
+	go sandboxtest.ServeNames(conn, w.find)
 	handler := http.HandlerFunc(w.serve)
 	certificate := w.authority(t)
 	quiet := log.New(io.Discard, "", 0)
@@ -141,9 +142,9 @@ func newWorld(t *testing.T) *world {
 			_ = server.ServeTLS(l, "", "")
 		})
 	}
-	w.listen(t, "7", func(l net.Listener) { serveEach(l, func(c net.Conn) { _, _ = io.Copy(c, c) }) })
+	w.listen(t, "7", func(l net.Listener) { sandboxtest.ServeEach(l, func(c net.Conn) { _, _ = io.Copy(c, c) }) })
 	w.listen(t, "9", func(l net.Listener) {
-		serveEach(l, func(c net.Conn) {
+		sandboxtest.ServeEach(l, func(c net.Conn) {
 			w.holding.Add(1)
 			defer w.holding.Add(-1)
 			_, _ = io.Copy(io.Discard, c)
@@ -151,14 +152,14 @@ func newWorld(t *testing.T) *world {
 	})
 	// It adds up what it is told, and answers when all has been said.
 	w.listen(t, "2000", func(l net.Listener) {
-		serveEach(l, func(c net.Conn) {
+		sandboxtest.ServeEach(l, func(c net.Conn) {
 			n, _ := io.Copy(io.Discard, c)
 			fmt.Fprintln(c, n)
 		})
 	})
 	// It gives without being asked.
 	w.listen(t, "19", func(l net.Listener) {
-		serveEach(l, func(c net.Conn) { _, _ = io.CopyN(c, zeros{}, big100) })
+		sandboxtest.ServeEach(l, func(c net.Conn) { _, _ = io.CopyN(c, zeros{}, big100) })
 	})
 	return w
 }
@@ -168,19 +169,6 @@ const big100 = 100 << 20
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
-
-func serveEach(l net.Listener, serve func(net.Conn)) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer c.Close()
-			serve(c)
-		}()
-	}
-}
 
 func (w *world) listen(t *testing.T, port string, serve func(net.Listener)) {
 	t.Helper()
@@ -200,38 +188,6 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	n, _ := io.Copy(io.Discard, r.Body)
 	local := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	fmt.Fprintf(rw, "at=%v for=%s tls=%v body=%d path=%s upgrade=%q agent=%q\n", local, r.Host, r.TLS != nil, n, r.URL.Path, r.Header.Get("Upgrade"), r.UserAgent())
-}
-
-func (w *world) serveNames(conn net.PacketConn) {
-	buffer := make([]byte, 1500)
-	for {
-		n, from, err := conn.ReadFrom(buffer)
-		if err != nil {
-			return
-		}
-		var question dnsmessage.Message
-		if question.Unpack(buffer[:n]) != nil || len(question.Questions) != 1 {
-			continue
-		}
-		q := question.Questions[0]
-		reply := dnsmessage.Message{Header: dnsmessage.Header{ID: question.ID, Response: true, RecursionAvailable: true}, Questions: question.Questions}
-		addresses, ok := w.find(strings.TrimSuffix(q.Name.String(), "."), q.Type == dnsmessage.TypeA)
-		if !ok {
-			reply.RCode = dnsmessage.RCodeNameError
-		}
-		for _, a := range addresses {
-			header := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 0}
-			switch {
-			case a.Is4() && q.Type == dnsmessage.TypeA:
-				reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: a.As4()}})
-			case a.Is6() && q.Type == dnsmessage.TypeAAAA:
-				reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
-			}
-		}
-		if packed, err := reply.Pack(); err == nil {
-			_, _ = conn.WriteTo(packed, from)
-		}
-	}
 }
 
 func (w *world) find(name string, count bool) ([]netip.Addr, bool) {

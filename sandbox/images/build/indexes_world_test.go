@@ -12,13 +12,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
-	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/sandboxtest"
 )
 
 // world is an internet of one machine: a network namespace in which every address is local. Every name has a public address there,
@@ -44,26 +46,13 @@ func inWorld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go serveEach(l, dialFor)
+	go sandboxtest.ServeEach(l, dialFor)
 	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
 	c.Env = append(os.Environ(), worldRelay+"="+socket, "GOCOVERDIR=")
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-func serveEach(l net.Listener, serve func(net.Conn)) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer c.Close()
-			serve(c)
-		}()
 	}
 }
 
@@ -116,51 +105,27 @@ func enterWorld(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	go w.serveNames(conn)
+	go sandboxtest.ServeNames(conn, w.addresses)
 	for _, port := range []string{"80", "443"} {
 		l, err := net.Listen("tcp", ":"+port)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { l.Close() })
-		go serveEach(l, w.carry)
+		go sandboxtest.ServeEach(l, w.carry)
 	}
 }
 
-// address returns the address that a name has in the world.
-func (w *world) address(name string) [4]byte {
+// addresses returns the address that a name has in the world.
+func (w *world) addresses(name string, _ bool) ([]netip.Addr, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, known := range w.names {
-		if known == name {
-			return [4]byte{93, 184, 216, byte(i)}
-		}
+	n := slices.Index(w.names, name)
+	if n < 0 {
+		n = len(w.names)
+		w.names = append(w.names, name)
 	}
-	w.names = append(w.names, name)
-	return [4]byte{93, 184, 216, byte(len(w.names) - 1)}
-}
-
-func (w *world) serveNames(conn net.PacketConn) {
-	buffer := make([]byte, 1500)
-	for {
-		n, from, err := conn.ReadFrom(buffer)
-		if err != nil {
-			return
-		}
-		var m dnsmessage.Message
-		if m.Unpack(buffer[:n]) != nil || len(m.Questions) != 1 {
-			continue
-		}
-		q := m.Questions[0]
-		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-		if q.Type == dnsmessage.TypeA {
-			body := &dnsmessage.AResource{A: w.address(strings.TrimSuffix(q.Name.String(), "."))}
-			m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class}, Body: body}}
-		}
-		if packed, err := m.Pack(); err == nil {
-			_, _ = conn.WriteTo(packed, from)
-		}
-	}
+	return []netip.Addr{netip.AddrFrom4([4]byte{93, 184, 216, byte(n)})}, true
 }
 
 // carry has the test outside connect to the name whose address a connection came to.
