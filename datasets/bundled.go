@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -16,41 +17,56 @@ import (
 //go:embed bundled/*.yaml bundled/guard.py bundled/research/*.yaml bundled/browser/*.yaml bundled/skills/*.yaml bundled/home/*.yaml
 var bundled embed.FS
 
-// bundledRows reads the files of a bundled dataset, which is the folder of its name, in the order of their names.
+// bundledRows gives the rows of the files of a bundled dataset, which is the folder of its name, in the order of their names.
 func bundledRows(dataset string, yield func(row) bool) error {
-	guard, err := bundled.ReadFile("bundled/guard.py")
-	if err != nil {
-		return err
-	}
 	names, err := fs.Glob(bundled, dataset+"/*.yaml")
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		data, err := bundled.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		tasks, err := ParseYAML(data)
+		rows, err := bundledFile(name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		for _, r := range rows {
+			if !yield(r) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// bundledFiles has a function for each file that was asked for, which reads it once: a run goes through its dataset several times.
+var bundledFiles sync.Map
+
+func bundledFile(name string) ([]row, error) {
+	read, _ := bundledFiles.LoadOrStore(name, sync.OnceValues(func() (rows []row, err error) {
+		guard, err := bundled.ReadFile("bundled/guard.py")
+		if err != nil {
+			return nil, err
+		}
+		data, err := bundled.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		tasks, err := ParseYAML(data)
+		if err != nil {
+			return nil, err
+		}
 		addGuard(tasks, string(guard))
-		going := true
 		err = taskRows(tasks, func(r row) bool {
 			r.file = name
 			if bytes.Contains(r.text, []byte(importsGuard)) {
 				// With sorted keys: rows of runs have the calls of these tasks' solutions with their arguments in that order.
 				r.text = episode.MustJSON(decodeAny(r.text))
 			}
-			going = yield(r)
-			return going
+			rows = append(rows, r)
+			return true
 		})
-		if err != nil || !going {
-			return err
-		}
-	}
-	return nil
+		return rows, err
+	}))
+	return read.(func() ([]row, error))()
 }
 
 const importsGuard = "from guard import "
