@@ -183,7 +183,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "run")
-			args := []string{"run", "--dataset", "bundled", "--max-tasks", "16", "--policy", "oracle", "--workers", "2", "--out", dir, "--quiet"}
+			args := []string{"run", "--dataset", "bundled", "--slice", "4:14", "--policy", "oracle", "--workers", "2", "--out", dir, "--quiet"}
 			cmd := exec.Command(build(t), args...)
 			if name == "nohup" {
 				cmd = exec.Command("sh", append([]string{"-c", `trap "" HUP; exec "$0" "$@"`, build(t)}, args...)...)
