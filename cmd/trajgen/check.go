@@ -13,17 +13,26 @@ import (
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/check"
 	"trajgen/pipeline/run/progress"
+	"trajgen/tools/faults"
 )
 
 func newCheck(std stdio) *cobra.Command {
-	return newProving(std, &cobra.Command{
+	var opts runOptions
+	cmd := newProving(std, &cobra.Command{
 		Use:   "check [-f run.yaml] [flags]",
 		Short: "Validate a run file and its dataset, and prove every task's verifier",
 		Long: `Validates the run file and the dataset, probes the sandbox, and plays each task twice: its reference solution must
-score and doing nothing must not. No model is asked and no token is paid.`,
+score and doing nothing must not. No model is asked and no token is paid.
+
+With --faults each reference solution is then played with each fault at each of its calls, by an agent that makes failed calls
+again and by one that uses another tool, and is said to recover where one of them succeeds. With --json that list is printed
+alone: it is a file for faults.recoverable of a run.`,
 		Example: `  trajgen check --dataset bundled
-  trajgen check -f run.yaml`,
-	}, func() ([]check.Attack, error) { return nil, nil })
+  trajgen check -f run.yaml
+  trajgen check -f run.yaml --faults faults.yaml --json > recoverable.json`,
+	}, func() ([]check.Attack, error) { return nil, nil }, &opts)
+	cmd.Flags().StringVar(&opts.faults, "faults", "", "file with the section faults of the run file (YAML)")
+	return cmd
 }
 
 func newAudit(std stdio) *cobra.Command {
@@ -35,15 +44,15 @@ func newAudit(std stdio) *cobra.Command {
 one that reaches the reward of a success shows a weakness of the verifier. No model is asked and no token is paid.`,
 		Example: `  trajgen audit --dataset bundled
   trajgen audit -f run.yaml --attacks stop-verifier,reward-file`,
-	}, func() ([]check.Attack, error) { return check.ChooseAttacks(names) })
+	}, func() ([]check.Attack, error) { return check.ChooseAttacks(names) }, &runOptions{})
 	cmd.Flags().StringSliceVar(&names, "attacks", nil, "only these attacks (default: all)")
 	return cmd
 }
 
 // newProving completes a command that plays tasks without a model.
-func newProving(std stdio, cmd *cobra.Command, choose func() ([]check.Attack, error)) *cobra.Command {
+func newProving(std stdio, cmd *cobra.Command, choose func() ([]check.Attack, error), opts *runOptions) *cobra.Command {
 	file := run.Default()
-	opts := runOptions{logFormat: "text"}
+	opts.logFormat = "text"
 	var asJSON bool
 	cmd.Args = flagsAlone
 	apply := bindFields(cmd.Flags(), &file)
@@ -58,15 +67,15 @@ func newProving(std stdio, cmd *cobra.Command, choose func() ([]check.Attack, er
 		}
 		provable, err := check.Provable(file)
 		attacks, unknown := choose()
-		if err := errors.Join(err, unknown); err != nil {
+		if err := errors.Join(err, unknown, file.Faults.Validate()); err != nil {
 			return usage(err)
 		}
-		return prove(cmd.Context(), std, provable, attacks, opts, asJSON)
+		return prove(cmd.Context(), std, provable, attacks, *opts, asJSON, file.Faults)
 	}
 	return cmd
 }
 
-func prove(ctx context.Context, std stdio, file run.File, attacks []check.Attack, opts runOptions, asJSON bool) error {
+func prove(ctx context.Context, std stdio, file run.File, attacks []check.Attack, opts runOptions, asJSON bool, planted faults.Settings) error {
 	proof, err := check.Prove(ctx, file, attacks, std.err, opts.watchProof(std))
 	if errors.Is(err, errInterrupted) || errors.Is(err, check.ErrDrained) {
 		return withCode(exitInterrupted, errors.New("interrupted"))
@@ -74,15 +83,26 @@ func prove(ctx context.Context, std stdio, file run.File, attacks []check.Attack
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = writeJSON(std.out, proof)
-	} else {
+	switch failing := proof.Failing(); {
+	case !asJSON:
 		_, err = io.WriteString(std.out, proof.Text())
+	case opts.faults == "" || failing > 0:
+		err = writeJSON(std.out, proof)
 	}
 	if failing := proof.Failing(); err == nil && failing > 0 {
 		return withCode(exitFailed, fmt.Errorf("%d of %d tasks fail", failing, proof.Tasks))
 	}
-	return err
+	if err != nil || opts.faults == "" {
+		return err
+	}
+	recovered, err := check.Recover(ctx, file, planted, std.err, opts.watchProof(std))
+	if errors.Is(err, errInterrupted) || errors.Is(err, check.ErrDrained) {
+		return withCode(exitInterrupted, errors.New("interrupted"))
+	}
+	if err != nil {
+		return err
+	}
+	return check.WriteRecoveries(std.out, recovered, asJSON)
 }
 
 // watchProof shows a proof under way, and has signals end it.

@@ -25,7 +25,7 @@ type play struct {
 
 // played takes what pairs need of an episode.
 func (b *Builder) played(ep *episode.Episode) (*play, error) {
-	p := &play{id: ep.ID, task: ep.Key.Task, answer: ep.Answer, twin: ep.Twin, resolved: ep.Outcome.AgentsDoing(), success: success(ep), turns: ep.TurnCosts(b.Prices, b.Asked)}
+	p := &play{id: ep.ID, task: ep.Key.Task, answer: ep.Answer, twin: ep.Twin, resolved: ep.Outcome.AgentsDoing(), success: success(ep), turns: episode.TurnCosts(ep, b.Prices, b.Asked)}
 	if t := ep.Twin; t == nil {
 		for _, call := range ep.Calls {
 			p.calls = append(p.calls, strings.Clone(call.Name))
@@ -46,13 +46,6 @@ func success(ep *episode.Episode) float64 {
 		return 1
 	}
 	return 0
-}
-
-func (p *play) class() string {
-	if p.twin.Variant != "" {
-		return p.twin.Class + ":" + p.twin.Variant
-	}
-	return p.twin.Class
 }
 
 func (p *play) unrecoverable() bool { return p.twin.Recoverable != nil && !*p.twin.Recoverable }
@@ -121,7 +114,7 @@ func (c *costs) means() Cost {
 // cellOf makes a cell of its pairs and of the placebos of its tool.
 func cellOf(pairs, placebos []pair) Cell {
 	first := pairs[0].twin
-	c := Cell{Tool: first.tool, Class: first.class(), Position: first.position, Unrecoverable: first.unrecoverable(), Worst: worst(pairs)}
+	c := Cell{Tool: first.tool, Class: first.twin.FullClass(), Position: first.position, Unrecoverable: first.unrecoverable(), Worst: worst(pairs)}
 	var least, greatest, wrong, right, safe collected
 	var all, recovered costs
 	for _, p := range pairs {

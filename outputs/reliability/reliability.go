@@ -197,7 +197,7 @@ func (b *Builder) Finish() *Report {
 			if b.Positions {
 				t.position = episode.Position(t.twin.Ordinal)
 			}
-			key := fmt.Sprintf("%s\x00%s\x00%t\x00%02d", t.tool, t.class(), t.unrecoverable(), slices.Index(positions, t.position))
+			key := fmt.Sprintf("%s\x00%s\x00%t\x00%02d", t.tool, t.twin.FullClass(), t.unrecoverable(), slices.Index(positions, t.position))
 			cells[key] = append(cells[key], pair{clean, t})
 		}
 	}
@@ -226,7 +226,7 @@ func (r *Report) depend(cells map[string][]pair) {
 	dependent := map[[2]string]bool{}
 	for _, pairs := range cells {
 		for _, p := range judged(pairs) {
-			if strings.HasPrefix(p.twin.class(), wrongValue) && p.clean.resolved && differs(p) {
+			if strings.HasPrefix(p.twin.twin.FullClass(), wrongValue) && p.clean.resolved && differs(p) {
 				dependent[[2]string{p.twin.tool, p.twin.task}] = true
 			}
 		}

@@ -12,7 +12,7 @@ type TurnCost struct {
 }
 
 // TurnCosts are those of each turn; asked is the model as the run asks for it.
-func (ep *Episode) TurnCosts(prices Prices, asked string) (costs []TurnCost) {
+func TurnCosts(ep *Episode, prices Prices, asked string) (costs []TurnCost) {
 	at := map[int]int{}
 	for i := range ep.Turns {
 		turn := &ep.Turns[i]

@@ -127,12 +127,14 @@ func Position(ordinal int) string {
 }
 
 // Name is what Key.Twin has of the twin.
-func (t *Twin) Name() string {
-	class := t.Class
+func (t *Twin) Name() string { return fmt.Sprintf("%s/%d/%d", t.FullClass(), t.Ordinal, t.Replicate) }
+
+// FullClass is the class with its variant, if it has one, behind a colon.
+func (t *Twin) FullClass() string {
 	if t.Variant != "" {
-		class += ":" + t.Variant
+		return t.Class + ":" + t.Variant
 	}
-	return fmt.Sprintf("%s/%d/%d", class, t.Ordinal, t.Replicate)
+	return t.Class
 }
 
 // Paid reports whether the episode paid for a turn: of a twin, its clean episode paid for those up to the call where the two part.

@@ -74,7 +74,7 @@ func follow(f *File, dir string) {
 		return
 	}
 	paths := []*string{
-		&f.Dataset.Map, &f.Tools.Distribution, &f.Commands.Allow, &f.Tape.Replay, &f.Tape.Record, &f.Faults.Clean, &f.Prompts.System, &f.Prompts.Ephemeral,
+		&f.Dataset.Map, &f.Tools.Distribution, &f.Commands.Allow, &f.Tape.Replay, &f.Tape.Record, &f.Faults.Clean, &f.Faults.Recoverable, &f.Prompts.System, &f.Prompts.Ephemeral,
 		&f.Prompts.Prefill, &f.Sandbox.ImageDir, &f.MCP.Lock,
 	}
 	for i := range f.Dataset.Path {

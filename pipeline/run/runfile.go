@@ -101,7 +101,7 @@ func (f *File) Validate() error {
 	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
 		bad("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens)
 	}
-	if _, err := f.chosenTasks(); err != nil {
+	if _, err := chosenTasks(f.Faults.Where); err != nil {
 		bad("%w", err)
 	}
 	if v := VerifierOf(f.Sandbox.Verifier); v != nil {

@@ -30,6 +30,8 @@ type TwinPlan struct {
 	// Skipped counts clean episodes that have no twins, or none from some call on, by the reason.
 	Skipped map[string]int `json:"skipped,omitempty"`
 
+	recoverable func(task, tool, class string) *bool
+
 	of    map[string][]pipeline.PlannedTwin // by task
 	cells map[[3]string]*TwinCell           // by tool, class and position
 }
@@ -62,6 +64,13 @@ type eligible struct {
 func (e *Experiment) PlanTwins(ctx context.Context, reader *journal.Reader) (*TwinPlan, error) {
 	// The chance of a call depends on how many there are. They are read twice and not held, as there may be many millions.
 	plan := &TwinPlan{Skipped: map[string]int{}, of: map[string][]pipeline.PlannedTwin{}, cells: map[[3]string]*TwinCell{}}
+	plan.recoverable = func(string, string, string) *bool { return nil }
+	if file := e.File.Faults.Recoverable; file != "" {
+		var err error
+		if plan.recoverable, err = faults.Recoverable(file); err != nil {
+			return nil, AsMistake(err)
+		}
+	}
 	if err := e.eachEligible(ctx, reader, plan.skip, plan.count); err != nil {
 		return nil, err
 	}
@@ -80,7 +89,7 @@ func (e *Experiment) PlanTwins(ctx context.Context, reader *journal.Reader) (*Tw
 // eachEligible tells of each call of a clean episode and each class that it can have, and why episodes have none.
 func (e *Experiment) eachEligible(ctx context.Context, reader *journal.Reader, skip func(why string), each func(eligible)) error {
 	f := e.File
-	holds, err := f.chosenTasks()
+	holds, err := chosenTasks(f.Faults.Where)
 	if err != nil {
 		return err
 	}
@@ -114,15 +123,15 @@ func (e *Experiment) eachEligible(ctx context.Context, reader *journal.Reader, s
 
 // chosenTasks says of which tasks the clean episodes have twins. It knows what was known before they were played: what an episode
 // made must not decide, see reliability.Report.
-func (f *File) chosenTasks() (func(*episode.Task) (bool, error), error) {
-	if f.Faults.Where == "" {
+func chosenTasks(condition string) (func(*episode.Task) (bool, error), error) {
+	if condition == "" {
 		return func(*episode.Task) (bool, error) { return true, nil }, nil
 	}
-	condition, err := where.Parse(f.Faults.Where, datasets.RowNames(), false)
+	parsed, err := where.Parse(condition, datasets.RowNames(), false)
 	if err != nil {
 		return nil, fmt.Errorf("faults.where: %w; it chooses by what was known of a task before it was played", err)
 	}
-	return func(task *episode.Task) (bool, error) { return condition.Match(datasets.RowValues(task)) }, nil
+	return func(task *episode.Task) (bool, error) { return parsed.Match(datasets.RowValues(task)) }, nil
 }
 
 // eligible tells of the calls of a clean episode with the classes that they can have.
@@ -192,7 +201,7 @@ func (p *TwinPlan) draw(e eligible, prices episode.Prices, asked string) {
 	if e.coin >= cell.P {
 		return
 	}
-	_, cost := episode.Beyond(e.clean.TurnCosts(prices, asked), e.twin.Turn)
+	_, cost := episode.Beyond(episode.TurnCosts(e.clean, prices, asked), e.twin.Turn)
 	if cell.Twins == 0 {
 		cell.USD = new(0.0)
 	}
@@ -202,7 +211,7 @@ func (p *TwinPlan) draw(e eligible, prices episode.Prices, asked string) {
 	} else {
 		cell.USD = new(*cell.USD + *cost.USD)
 	}
-	e.twin.P = cell.P
+	e.twin.P, e.twin.Recoverable = cell.P, p.recoverable(e.task, e.cell[0], e.twin.FullClass())
 	p.of[e.task] = append(p.of[e.task], pipeline.PlannedTwin{Sample: e.sample, Twin: e.twin})
 }
 

@@ -29,6 +29,9 @@ type Settings struct {
 	Position    string  `yaml:"position,omitempty" flag:"faults-position" experiment:"given"` // all (default) or ordinal
 	Where       string  `yaml:"where,omitempty" flag:"faults-where" experiment:"given"`       // a condition on clean episodes
 
+	// Recoverable is a file of trajgen check --faults --json: what its tasks cannot recover from is told apart in the twins.
+	Recoverable string `yaml:"recoverable,omitempty" flag:"faults-recoverable" experiment:"given"`
+
 	Alternatives [][]string         `yaml:"alternatives,omitempty" flag:"faults-alternatives" experiment:"no"` // tools that can stand for each other
 	Mitigate     Mitigation         `yaml:"mitigate,omitempty" flag:"faults-mitigate" experiment:"given"`
 	Limits       map[string]float64 `yaml:"limits,omitempty" flag:"faults-limits" experiment:"no"` // of trajgen reliability: see limitNames
@@ -77,7 +80,7 @@ func (s *Settings) Validate() error {
 	bad(!(s.Level <= 1), "level is %v; a chance from 0 to 1", s.Level)
 	bad(!(s.Probability <= 1), "probability is %v; a chance from 0 to 1", s.Probability)
 	bad(s.Pairs > 0 && s.Probability > 0, "pairs and probability both say how many twins are played; leave one out")
-	bad(!s.Twins && (s.Clean != "" || s.Pairs > 0 || s.Probability > 0 || s.Position != "" || s.Where != ""), "clean, pairs, probability, position and where are of twins: say twins: true")
+	bad(!s.Twins && (s.Clean != "" || s.Pairs > 0 || s.Probability > 0 || s.Position != "" || s.Where != "" || s.Recoverable != ""), "clean, pairs, probability, position, where and recoverable are of twins: say twins: true")
 	bad(s.Twins && s.MaxPerEpisode > 0, "max_per_episode is of a level; a twin has one fault")
 	bad(!slices.Contains([]string{"", PositionAll, PositionOrdinal}, s.Position), "position is %q; %s or %s", s.Position, PositionAll, PositionOrdinal)
 	bad(s.Mitigate.Retry < 0, "mitigate.retry is %d; not below 0", s.Mitigate.Retry)

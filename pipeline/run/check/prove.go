@@ -11,6 +11,7 @@ import (
 	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
 	"trajgen/pipeline/run"
+	"trajgen/tools/faults"
 	"trajgen/tools/home"
 	"trajgen/tools/skills"
 	"trajgen/tools/web"
@@ -70,6 +71,7 @@ func Provable(file run.File) (run.File, error) {
 	file.Model.MaxTokens, file.Model.ExtraBody, file.Model.Headers, file.Model.HeaderEnv = 0, nil, nil, nil
 	file.Model.Fallbacks, file.Model.ToolChoice, file.Model.ParallelToolCalls, file.Model.Provider = nil, "", nil, nil
 	file.Limits.Tokens, file.Limits.USD, file.Budget.USD, file.Budget.Tokens = 0, 0, 0, 0
+	file.Faults = faults.Settings{} // see Recover
 	file.Sweep, file.Tape, file.User, file.NoUser, file.Web.Summary = run.Sweep{}, record.Settings{}, run.User{}, true, web.Summary{}
 	if file.Skills.Share = 0; file.Skills.Mode != "" {
 		file.Skills.Mode = skills.With // a reference solution may need them

@@ -97,10 +97,10 @@ func PlanTwins(ctx context.Context, dir string, settings faults.Settings, w io.W
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	file.Faults = settings
 	if file, err = Provable(file); err != nil {
 		return nil, run.AsMistake(err)
 	}
+	file.Faults = settings
 	exp, err := file.Open(ctx, w, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
