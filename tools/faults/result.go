@@ -187,13 +187,21 @@ func canary(s *strike, result string) (string, bool) {
 // stale is the result of the latest earlier call with the same arguments that gave another one.
 func stale(s *strike, result string) (string, bool) {
 	digest := s.call.Trace.Digest()
-	for _, c := range slices.Backward(s.trace()) {
+	for _, c := range slices.Backward(s.before()) {
 		if c.Status == episode.CallOK && c.Name == s.call.Tool.Name && !c.Truncated && c.Result != result && c.Digest() == digest {
 			s.Planted.Target = s.replaced(result, c.Result)
 			return c.Result, true
 		}
 	}
 	return "", false
+}
+
+// before are the calls of earlier turns, and those of the same script: others of the turn may run at the same time, and end in any order.
+func (s *strike) before() []episode.ToolCall {
+	t := s.call.Trace
+	return slices.DeleteFunc(slices.Clone(s.trace()), func(c episode.ToolCall) bool {
+		return c.Turn >= t.Turn && (c.Parent == "" || c.Parent != t.Parent)
+	})
 }
 
 // plantCrossed has two calls of a turn show each other's results.

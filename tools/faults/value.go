@@ -64,7 +64,7 @@ type candidate struct {
 // wrongValue replaces one value by a plausible other one. Neither stands anywhere that the agent has seen.
 func wrongValue(s *strike, result string) (string, bool) {
 	var earlier []string
-	for _, c := range s.trace() {
+	for _, c := range s.before() {
 		earlier = append(earlier, c.Result)
 	}
 	seen := func(text string) bool {
