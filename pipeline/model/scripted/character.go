@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -77,8 +78,11 @@ type attempt struct {
 	first    *string // a result that this call checks
 }
 
-// writes reports whether a call changes a file: it is not made again to see whether its result was true.
-func (a attempt) writes() bool { return a.name == "write_file" || a.name == "patch" }
+// acts reports whether a call writes a file or starts a process: it is not made again to see whether its result was true.
+func (a attempt) acts() bool {
+	var of struct{ Background bool }
+	return a.name == "write_file" || a.name == "patch" || json.Unmarshal([]byte(a.args), &of) == nil && of.Background
+}
 
 // turn is the turn of an episode that has so many before it. Who gave up says so again.
 func (m *meeting) turn(gold []turn, position int, giveUp turn) turn {
@@ -137,7 +141,7 @@ func (m *meeting) see(place int, open []attempt) (next []attempt, goesOn bool) {
 				next = append(next, *again)
 			}
 		case !known: // and nothing to see
-		case m.name == checker && !a.writes() && coin < m.chance[0]:
+		case m.name == checker && !a.acts() && coin < m.chance[0]:
 			next = append(next, attempt{call: a.call, place: a.place, first: &got})
 		default:
 			m.believe(want, got)
