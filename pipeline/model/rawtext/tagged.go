@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Qwen3-Coder writes, with a newline on either side of each value that is not part of it, and Seed-OSS without:
@@ -101,7 +102,10 @@ var invokeClosers = []string{
 	"<｜tool_call_end｜>", "<｜tool_calls_end｜>",
 }
 
-var invocations = []*grammar{invocation("｜DSML｜"), invocation("steptml:"), invocation("")}
+// invocations are made when the first is read: their expressions would take a thirtieth of the program's start.
+var invocations = sync.OnceValue(func() []*grammar {
+	return []*grammar{invocation("｜DSML｜"), invocation("steptml:"), invocation("")}
+})
 
 func invocation(prefix string) *grammar {
 	opener, closer, argument := "<"+prefix+"invoke name=", "</"+prefix+"invoke>", "<"+prefix+"parameter name="
@@ -136,7 +140,7 @@ func readInvokes(w *walker, at int, opener string) (end int, called bool) {
 
 // invoke reads one call.
 func (w *walker) invoke(at int) (end int, ok bool) {
-	for _, g := range invocations {
+	for _, g := range invocations() {
 		if !strings.HasPrefix(w.text[at:], g.opener) {
 			continue
 		}
