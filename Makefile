@@ -11,11 +11,11 @@ run: build ## play the bundled dataset: over 1,000 episodes, no key, no GPU, no 
 	@scripts/demo
 
 build: ## make bin/trajgen
-	@scripts/need go
+	@scripts/need go zstd
 	@scripts/build
 
 test: ## format, vet, floors, and the Go tests, with real datasets and crashes
-	@scripts/need go python3 pip3 pytest git node npm sshd ip curl newuidmap rg pdftotext chromium espeak-ng
+	@scripts/need go python3 pip3 pytest git node npm sshd ip curl newuidmap rg pdftotext chromium espeak-ng zstd
 	@scripts/check
 
 demo: build ## the bundled dataset, whole; its files read by DuckDB and Arrow; OpenAI's client against the scripted server
@@ -49,7 +49,7 @@ mcp: ## the official conformance suites against our MCP client (a minute; instal
 	@scripts/mcp/conformance/run
 
 race: ## the Go tests under the race detector
-	@scripts/need go gcc python3 pip3 pytest git node npm sshd ip curl newuidmap rg chromium espeak-ng
+	@scripts/need go gcc python3 pip3 pytest git node npm sshd ip curl newuidmap rg chromium espeak-ng zstd
 	@scripts/race
 
 lint: ## gofmt, vet and staticcheck
