@@ -129,7 +129,7 @@ func (a *attempt) ask(ctx context.Context) (*model.Reply, error) {
 			began = said.Started
 		}
 		var fault episode.Fault
-		if fault, again = a.refused(ctx, index, err); again {
+		if fault, again = a.refused(index, err); again {
 			refused = append(refused, fault)
 			req = a.talk.Next(a.fits.sent(), ep.Tools)
 			continue

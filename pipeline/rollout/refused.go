@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -56,7 +55,7 @@ func (p *Player) without(used *registry.Registry, complaint string) bool {
 
 // refused deals with a first request that the server refused for the schema of a tool: the tools are shown plainer, and
 // the request can be made again. Later requests have shown the same tools before, so the schemas are not why they failed.
-func (a *attempt) refused(ctx context.Context, turn int, err error) (episode.Fault, bool) {
+func (a *attempt) refused(turn int, err error) (episode.Fault, bool) {
 	var failed *model.Error
 	if turn > 0 || !errors.As(err, &failed) || failed.Class != model.ClassBadRequest && failed.Class != model.ClassServer {
 		return episode.Fault{}, false

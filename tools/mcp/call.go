@@ -65,7 +65,7 @@ type inCall struct {
 }
 
 // call makes one call of a tool.
-func (s *server) call(ctx context.Context, env *registry.Env, r request, do func(*inCall) (any, error)) (any, error) {
+func (s *server) call(env *registry.Env, r request, do func(*inCall) (any, error)) (any, error) {
 	attempt, _ := registry.Service[*Attempt](env.Session)
 	call := &inCall{server: s, env: env, attempt: attempt, request: r, box: env.Sandbox}
 	call.about = &About{Server: s.name, Tool: r.method, Via: "live", Shared: s.cfg.Shared}

@@ -271,7 +271,7 @@ func (s *server) define(t Tool) (registry.Tool, error) {
 	return registry.DefineSchema(s.definition(t.Shown, t.Description, t.ReadOnly), t.Parameters,
 		func(ctx context.Context, env *registry.Env, arguments json.RawMessage) (any, error) {
 			r := request{t.Name, t.Idempotent, arguments}
-			return s.call(ctx, env, r, func(call *inCall) (any, error) { return call.callTool(ctx, t) })
+			return s.call(env, r, func(call *inCall) (any, error) { return call.callTool(ctx, t) })
 		})
 }
 

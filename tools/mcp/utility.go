@@ -68,7 +68,7 @@ func (s *server) utilities(d *Described) ([]registry.Tool, error) {
 					return nil, invalid(err.Error())
 				}
 				r := request{u.name, true, arguments}
-				return s.call(ctx, env, r, func(call *inCall) (any, error) { return u.call(ctx, call, args) })
+				return s.call(env, r, func(call *inCall) (any, error) { return u.call(ctx, call, args) })
 			})
 		if err != nil {
 			return nil, err

@@ -78,7 +78,6 @@ func NewProcessors(m Machine) *Processors {
 
 // Load is how busy the process's processors are.
 type Load struct {
-	Backlog  int           // goroutines that wait for a processor
 	Rate     float64       // requests per second that there was time for lately
 	InFlight int           // at all endpoints
 	Held     time.Duration // total time in which requests were held back
@@ -86,10 +85,9 @@ type Load struct {
 
 // Load returns the figures, for logs and reports.
 func (p *Processors) Load() Load {
-	backlog := p.machine.Backlog()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Load{Backlog: backlog, Rate: p.rate, InFlight: p.inFlight, Held: p.held}
+	return Load{Rate: p.rate, InFlight: p.inFlight, Held: p.held}
 }
 
 // Room returns a channel that is closed when another episode may begin. The caller begins one before it calls Room again.

@@ -199,11 +199,11 @@ func (d *Draft) askModel(t *Terminal) error {
 	if variable = cmp.Or(variable, usual); variable == "" {
 		return nil
 	}
-	return d.askKey(t, variable, t.secret)
+	return d.askKey(variable, t.secret)
 }
 
 // askKey asks for the value of a variable.
-func (d *Draft) askKey(t *Terminal, variable string, ask func(string, ...any) (string, error)) error {
+func (d *Draft) askKey(variable string, ask func(string, ...any) (string, error)) error {
 	kept := "not set"
 	if os.Getenv(variable) != "" {
 		kept = "as it is"
@@ -239,7 +239,7 @@ func (d *Draft) askKeys(t *Terminal, anew bool) error {
 			ask = t.line
 		}
 		if key.Variable != "" {
-			if err := d.askKey(t, key.Variable, ask); err != nil {
+			if err := d.askKey(key.Variable, ask); err != nil {
 				return err
 			}
 		}

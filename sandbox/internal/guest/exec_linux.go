@@ -81,7 +81,7 @@ func (g *guest) start(id int64, s *Start, fds []int) {
 }
 
 func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
-	dir, err := g.tree.open(s.Dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	dir, err := g.tree.open(s.Dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return failed("chdir", s.Dir, err)
 	}

@@ -117,8 +117,8 @@ type fileTree struct {
 }
 
 // open opens a path as the sandbox sees it. Magic links of /proc are refused: they would lead to the guest's own descriptors.
-func (t *fileTree) open(name string, flags, mode uint64) (int, error) {
-	return t.openWith(name, flags, mode, 0)
+func (t *fileTree) open(name string, flags uint64) (int, error) {
+	return t.openWith(name, flags, 0, 0)
 }
 
 func (t *fileTree) openWith(name string, flags, mode, resolve uint64) (int, error) {
@@ -193,7 +193,7 @@ func fileMode(mode uint32) fs.FileMode {
 }
 
 func (t *fileTree) stat(name string) (Info, error) {
-	fd, err := t.open(name, unix.O_PATH, 0)
+	fd, err := t.open(name, unix.O_PATH)
 	if err != nil {
 		return Info{}, err
 	}
@@ -203,7 +203,7 @@ func (t *fileTree) stat(name string) (Info, error) {
 
 // openRegular opens a regular file for reading. It never blocks on a pipe, and refuses devices.
 func (t *fileTree) openRegular(name string) (int, Info, error) {
-	fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err == unix.ENXIO {
 		return -1, Info{}, errNotRegular // a socket
 	}
@@ -249,7 +249,7 @@ func readSome(dir *os.File, path int) (names []string, err error) {
 }
 
 func (t *fileTree) list(name string) ([]Info, error) {
-	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}

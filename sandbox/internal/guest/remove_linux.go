@@ -31,7 +31,7 @@ func (t *fileTree) remove(name string) error {
 				meant = meant[:len(meant)-1]
 			}
 		}
-		fd, err := t.open(meant, unix.O_PATH|unix.O_DIRECTORY, 0)
+		fd, err := t.open(meant, unix.O_PATH|unix.O_DIRECTORY)
 		if err == unix.ENOENT {
 			return nil
 		}
