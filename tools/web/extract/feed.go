@@ -33,7 +33,7 @@ func (x *Extractor) feed(ctx context.Context, page *source.Page, text string) bo
 		return false
 	}
 	base, head := baseOf(page), entries[0]
-	page.Title, page.Published, page.Extractor = oneLine(head.title), head.date(), "feed"
+	page.Title, page.Extractor = oneLine(head.title), "feed"
 	var out strings.Builder
 	if len(entries) == 1 {
 		out.WriteString("The feed has no entries.")

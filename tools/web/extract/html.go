@@ -18,7 +18,7 @@ const shortText = 200
 // html fills a page from its HTML.
 func (x *Extractor) html(ctx context.Context, page *source.Page, text string) {
 	facts := scan(text, baseOf(page), x.bytes())
-	page.Title, page.Published, page.Links = facts.title, facts.published, facts.links
+	page.Title, page.Links = facts.title, facts.links
 	for _, frame := range facts.frames {
 		if len(page.Links) < maxLinks {
 			page.Links = append(page.Links, frame)

@@ -2,8 +2,6 @@ package extract
 
 import (
 	"net/url"
-	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -15,30 +13,13 @@ import (
 
 // facts is what the tags of a page say, one after another. No tree is made for them, as some pages are too deep for one.
 type facts struct {
-	base      *url.URL // what links are relative to
-	title     string   // of the element title, else Open Graph's, else the first heading
-	published string
-	links     []source.Link
-	frames    []source.Link
-	text      string // all that is not within a tag, in lines
-	elements  int    // of a tree, at most
+	base     *url.URL // what links are relative to
+	title    string   // of the element title, else Open Graph's, else the first heading
+	links    []source.Link
+	frames   []source.Link
+	text     string // all that is not within a tag, in lines
+	elements int    // of a tree, at most
 }
-
-// dateNames are where the date of publication stands, the best first: names of meta and of properties, JSON-LD, an element time.
-var dateNames = [...]string{"article:published_time", "datepublished", linkedData, "citation_publication_date",
-	"parsely-pub-date", "dc.date.issued", "dcterms.issued", "dcterms.created", "dc.date", "pubdate", "publishdate", "publish-date", "date",
-	elementTime}
-
-const (
-	linkedData  = "ld+json"
-	elementTime = "time"
-)
-
-var (
-	linkedDate = regexp.MustCompile(`"datePublished"\s*:\s*"([^"\\]{4,64})"`)
-	someYear   = regexp.MustCompile(`\b\d{4}`)
-	isoDate    = regexp.MustCompile(`^\d{4}-\d\d`)
-)
 
 // scanner gathers facts.
 type scanner struct {
@@ -46,11 +27,9 @@ type scanner struct {
 	limit            int // bytes of text
 	text             strings.Builder
 	graph, heading   strings.Builder
-	name             strings.Builder // of the page
-	dates            [len(dateNames)]string
+	name             strings.Builder  // of the page
 	into             *strings.Builder // where text goes besides
 	hidden           atom.Atom        // the element whose text is not the page's
-	linked           bool             // what is hidden is JSON-LD
 	at               map[string]int   // the index of each link
 	targets          int              // links that were looked at
 	link             int              // of the element a that is open, or -1
@@ -110,13 +89,7 @@ func (s *scanner) count(name atom.Atom, by int) {
 
 // words takes the text between two tags.
 func (s *scanner) words(text string) {
-	switch {
-	case s.linked:
-		if found := linkedDate.FindStringSubmatch(text); found != nil {
-			s.date(linkedData, found[1])
-		}
-		return
-	case s.hidden != 0:
+	if s.hidden != 0 {
 		return
 	}
 	if s.into != nil && s.into.Len() < 4*maxTitle {
@@ -149,9 +122,6 @@ func (s *scanner) start(tokens *html.Tokenizer) (name atom.Atom) {
 		}
 		return ""
 	}
-	if attr("itemprop") == "datePublished" {
-		s.date("datepublished", attr("content")+attr("datetime"))
-	}
 	switch name {
 	case atom.Base:
 		if u, err := s.base.Parse(attr("href")); err == nil && !s.hasBase && strings.HasPrefix(u.Scheme, "http") &&
@@ -160,7 +130,6 @@ func (s *scanner) start(tokens *html.Tokenizer) (name atom.Atom) {
 		}
 	case atom.Meta:
 		what := strings.ToLower(attr("property") + attr("name"))
-		s.date(what, attr("content"))
 		if what == "og:title" && s.graph.Len() == 0 {
 			s.graph.WriteString(chars.First(attr("content"), maxTitle, ""))
 		}
@@ -176,11 +145,6 @@ func (s *scanner) start(tokens *html.Tokenizer) (name atom.Atom) {
 		}
 	case atom.Script, atom.Style, atom.Template, atom.Textarea, atom.Select, atom.Noframes, atom.Noembed:
 		s.hidden = name
-		s.linked = name == atom.Script && strings.Contains(attr("type"), linkedData)
-	case atom.Time:
-		if moment := attr("datetime"); isoDate.MatchString(moment) {
-			s.date(elementTime, moment)
-		}
 	case atom.A, atom.Area:
 		s.endLink()
 		s.beginLink(attr("href"), attr("alt"))
@@ -208,7 +172,7 @@ func (s *scanner) stop(name atom.Atom) {
 	s.separate(name)
 	switch name {
 	case s.hidden:
-		s.hidden, s.linked = 0, false
+		s.hidden = 0
 	case atom.A:
 		s.endLink()
 	case atom.Title, atom.H1:
@@ -225,13 +189,6 @@ func (s *scanner) separate(name atom.Atom) {
 		s.text.WriteByte(' ')
 	default:
 		s.text.WriteByte('\n')
-	}
-}
-
-func (s *scanner) date(name, value string) {
-	i := slices.Index(dateNames[:], name)
-	if value = strings.TrimSpace(value); i >= 0 && s.dates[i] == "" && len(value) <= 64 && someYear.MatchString(value) {
-		s.dates[i] = value
 	}
 }
 
@@ -270,11 +227,6 @@ func (s *scanner) end() facts {
 	for _, title := range []*strings.Builder{&s.name, &s.graph, &s.heading} {
 		if s.title == "" {
 			s.title = strings.TrimSpace(title.String())
-		}
-	}
-	for _, date := range s.dates {
-		if s.published == "" {
-			s.published = date
 		}
 	}
 	var lines []string

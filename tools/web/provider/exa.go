@@ -56,9 +56,7 @@ func (e exa) Read(ctx context.Context, urls []string) ([]source.Page, error) {
 	}
 	var pages []source.Page
 	for _, r := range answer.Results {
-		p := e.page(r.URL, r.Title, r.Text)
-		p.Published = r.Published
-		pages = append(pages, p)
+		pages = append(pages, e.page(r.URL, r.Title, r.Text))
 	}
 	for _, s := range answer.Statuses {
 		if s.Status == "error" {

@@ -248,12 +248,6 @@ func (g genericRead) Read(ctx context.Context, urls []string) ([]source.Page, er
 		env := map[string]any{"answer": answer}
 		title, err := g.field("title", env)
 		text, inText := g.field("text", env)
-		published, inDate := g.field("published", env)
-		if err := errors.Join(err, inText, inDate); err != nil {
-			return p, err
-		}
-		p = g.page(address, title, text)
-		p.Published = published
-		return p, nil
+		return g.page(address, title, text), errors.Join(err, inText)
 	})
 }

@@ -73,9 +73,7 @@ func (p parallel) Read(ctx context.Context, urls []string) ([]source.Page, error
 		if text == "" {
 			text = strings.Join(r.Excerpts, "\n\n")
 		}
-		read := p.page(r.URL, r.Title, text)
-		read.Published = r.Published
-		pages = append(pages, read)
+		pages = append(pages, p.page(r.URL, r.Title, text))
 	}
 	for _, e := range answer.Errors {
 		pages = append(pages, p.unread(e.URL, e.Status, e.Type+" "+e.Content))

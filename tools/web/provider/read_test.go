@@ -21,7 +21,7 @@ func told(p source.Page) string {
 	if p.Error != nil {
 		return fmt.Sprintf("%s %d %s", p.URL, p.Status, p.Error.Class)
 	}
-	return fmt.Sprintf("%s %d %s: %s (%s)", p.URL, p.Status, p.Title, p.Text, p.Published)
+	return fmt.Sprintf("%s %d %s: %s", p.URL, p.Status, p.Title, p.Text)
 }
 
 // TestRead holds how pages are read, one of which does not exist.
@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 			"/extract", `{"urls":["https://a.test/1","https://b.test/gone"],"extract_depth":"basic","format":"markdown"}`,
 			[]answer{{status: 200, body: `{"results":[{"url":"https://a.test/1/","raw_content":"# One","images":[]}],
 				"failed_results":[{"url":"https://b.test/gone","error":"404"}]}`}},
-			[]string{one + " 200 : # One ()", gone + " 0 unavailable"},
+			[]string{one + " 200 : # One", gone + " 0 unavailable"},
 		},
 		"exa": {
 			"/contents", `{"urls":["https://a.test/1","https://b.test/gone"],"text":true}`,
@@ -44,14 +44,14 @@ func TestRead(t *testing.T) {
 				"text":"One","publishedDate":"2024-01-02"}],"statuses":[
 				{"id":"https://a.test/1","status":"success"},{"id":"https://b.test/gone","status":"error","error":{"tag":"CRAWL_NOT_FOUND",
 				"httpStatusCode":404}}]}`}},
-			[]string{one + " 200 T: One (2024-01-02)", gone + " 404 http_404"},
+			[]string{one + " 200 T: One", gone + " 404 http_404"},
 		},
 		"parallel": {
 			"/v1/extract", `{"urls":["https://a.test/1","https://b.test/gone"],"advanced_settings":{"full_content":true}}`,
 			[]answer{{status: 200, body: `{"extract_id":"e","results":[{"url":"https://a.test/1","title":"T","publish_date":"2024-01-02",
 				"excerpts":["O"],"full_content":"One"}],
 				"errors":[{"url":"https://b.test/gone","error_type":"fetch_error","http_status_code":500,"content":"Error fetching"}]}`}},
-			[]string{one + " 200 T: One (2024-01-02)", gone + " 500 unavailable"},
+			[]string{one + " 200 T: One", gone + " 500 unavailable"},
 		},
 		"firecrawl": {
 			"/v2/scrape", `{"url":"https://a.test/1","formats":["markdown"],"onlyMainContent":true}`,
@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 				{status: 200, body: `{"success":true,"data":{"markdown":"Not here","metadata":{"title":"Oh",
 				"sourceURL":"https://b.test/gone","statusCode":404}}}`},
 			},
-			[]string{one + " 200 T: # One ()", gone + " 404 http_404"},
+			[]string{one + " 200 T: # One", gone + " 404 http_404"},
 		},
 		"serper": {
 			"/scrape", `{"url":"https://a.test/1","includeMarkdown":true}`,
@@ -69,12 +69,12 @@ func TestRead(t *testing.T) {
 				{status: 200, body: `{"text":"One","markdown":"# One","metadata":{"title":"T","og:site_name":"A"},"credits":2}`},
 				{status: 400, body: `{"message":"Scraping failed.","statusCode":400}`},
 			},
-			[]string{one + " 200 T: # One ()", gone + " 0 http_400"},
+			[]string{one + " 200 T: # One", gone + " 0 http_400"},
 		},
 		"generic": {
 			"/v9/read", "",
 			[]answer{{status: 200, body: `{"t":"T","md":"# One"}`}, {status: 400, body: `{"error":"none"}`}},
-			[]string{one + " 200 T: # One ()", gone + " 0 http_400"},
+			[]string{one + " 200 T: # One", gone + " 0 http_400"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestTavilyCrawl(t *testing.T) {
 		body: `{"base_url":"a.test","results":[{"url":"https://a.test/1","raw_content":"One"},{"url":"https://a.test/2",
 				"raw_content":"Two"}],"response_time":1}`})
 	pages, err := server.open(t, "tavily", nil).(source.Crawler).Crawl(t.Context(), crawl)
-	if err != nil || len(pages) != 2 || told(pages[1]) != "https://a.test/2 200 : Two ()" {
+	if err != nil || len(pages) != 2 || told(pages[1]) != "https://a.test/2 200 : Two" {
 		t.Errorf("%v, %v", pages, err)
 	}
 	sameJSON(t, server.got[0].body, `{"url":"https://a.test/","instructions":"docs","limit":3,"max_depth":2,"allow_external":false,
@@ -173,7 +173,7 @@ func TestFirecrawlCrawl(t *testing.T) {
 				"data":[` + page(3) + "," + page(4) + `]}`},
 	)
 	pages, err := server.open(t, "firecrawl", hasty).(source.Crawler).Crawl(t.Context(), crawl)
-	if err != nil || len(pages) != 3 || told(pages[2]) != "https://a.test/3 200 T: Page 3 ()" {
+	if err != nil || len(pages) != 3 || told(pages[2]) != "https://a.test/3 200 T: Page 3" {
 		t.Fatalf("%v, %v", pages, err)
 	}
 	sameJSON(t, server.got[0].body, `{"url":"https://a.test/","prompt":"docs","limit":3,"maxDiscoveryDepth":2,

@@ -35,7 +35,6 @@ type Page struct {
 	Type      string // media type without parameters, such as text/html
 	Title     string
 	Text      string // Markdown, or plain text
-	Published string
 	Links     []Link
 	Bytes     int    // of the body as it came, decoded
 	Digest    string // sha256 of that body, in hex
