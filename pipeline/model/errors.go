@@ -43,7 +43,6 @@ type Error struct {
 	Message    string // one line, without secrets
 	RetryAfter time.Duration
 	Fatal      bool // stops the run: every other call would fail in the same way
-	RequestID  string
 	Tries
 
 	cause  error
@@ -80,7 +79,7 @@ var (
 
 // failure says why a try gave no reply. The caller's context is checked first, as its end can cause any other error.
 func (d *doer) failure(ctx, try context.Context, x *exchange, err error) *Error {
-	e := &Error{Status: x.status, RetryAfter: d.retryAfter(x.header), RequestID: requestID(x.header)}
+	e := &Error{Status: x.status, RetryAfter: d.retryAfter(x.header)}
 	switch cause := context.Cause(try); {
 	case ctx.Err() != nil:
 		e.cause = context.Cause(ctx)

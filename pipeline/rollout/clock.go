@@ -12,8 +12,7 @@ import (
 
 // clock measures the agent's time and ends it. It stops while a request waits for its turn to be sent.
 type clock struct {
-	now    func() time.Time
-	cancel context.CancelCauseFunc
+	now func() time.Time
 
 	mu    sync.Mutex // guards what follows
 	timer *time.Timer
@@ -27,7 +26,7 @@ var _ model.SettableClock = (*clock)(nil)
 // then Stop.
 func startClock(ctx context.Context, now func() time.Time, left time.Duration) (*clock, context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	c := &clock{now: now, cancel: cancel, left: left, since: now()}
+	c := &clock{now: now, left: left, since: now()}
 	c.timer = time.AfterFunc(left, func() { cancel(errTimeUp) })
 	return c, ctx, func() { cancel(context.Canceled) }
 }

@@ -146,7 +146,7 @@ func (p *agentProgram) start(r route, h *host) (*agentSession, error) {
 		return nil, err
 	}
 	a := &agentSession{
-		route: r, session: session, ended: make(chan struct{}), finished: make(chan struct{}),
+		route: r, ended: make(chan struct{}), finished: make(chan struct{}),
 		stderr: agent.NewStderr(h.logger),
 	}
 	session.Stderr = a.stderr
@@ -179,12 +179,11 @@ func (p *agentProgram) start(r route, h *host) (*agentSession, error) {
 
 // agentSession is the agent's input and output, and the connection that they go through.
 type agentSession struct {
-	route   route
-	session *ssh.Session
-	stdin   io.WriteCloser
-	stdout  *bufio.Reader
-	stderr  *agent.Stderr
-	ended   chan struct{} // closed when the agent or the connection has ended
+	route  route
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	stderr *agent.Stderr
+	ended  chan struct{} // closed when the agent or the connection has ended
 
 	closing  sync.Once
 	finished chan struct{} // closed when the connection has ended and err is set

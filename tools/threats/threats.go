@@ -41,8 +41,8 @@ type Pattern struct{ ID, Expression string }
 
 // Match is where a text in its compatibility form first matches a pattern.
 type Match struct {
-	ID, Text   string // the text is shortened
-	Start, End int    // within the compatibility form
+	ID, Text string // the text is shortened
+	Start    int    // within the compatibility form
 }
 
 // Patterns are looked for together. They are compiled at the first search: a helper that never scans pays nothing.
@@ -76,7 +76,7 @@ func (p Patterns) Find(text string) []Match {
 			continue
 		}
 		if at := p.expression.FindStringIndex(text); at != nil && at[0] < at[1] {
-			found = append(found, Match{ID: p.id, Text: chars.First(text[at[0]:at[1]], maxMatch, "…"), Start: at[0], End: at[1]})
+			found = append(found, Match{ID: p.id, Text: chars.First(text[at[0]:at[1]], maxMatch, "…"), Start: at[0]})
 		}
 	}
 	return found

@@ -31,7 +31,6 @@ type place struct {
 	at               int64 // of its record
 	tool, episode    string
 	ordinal          int
-	readOnly         bool
 	exactly, loosely hash
 }
 
@@ -108,7 +107,7 @@ func (t *Tape) add(last map[string]*attempt, at int64, k *kept) error {
 		last[k.Episode] = a
 	}
 	if a.number == k.Attempt && a.session == k.Session {
-		a.calls = append(a.calls, place{at, k.Tool, k.Episode, k.Ordinal, k.ReadOnly, asked.exactly(), asked.loosely()})
+		a.calls = append(a.calls, place{at, k.Tool, k.Episode, k.Ordinal, asked.exactly(), asked.loosely()})
 		if t.digests[k.Tool] == nil {
 			t.digests[k.Tool] = map[string]bool{}
 		}

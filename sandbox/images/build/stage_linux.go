@@ -18,7 +18,6 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 
-	"trajgen/sandbox"
 	"trajgen/sandbox/images"
 )
 
@@ -30,8 +29,7 @@ type stage struct {
 	args   []string // "K=V": values of ARG
 	cmd    bool     // CMD was set in this stage, and not by its base
 
-	image sandbox.Image // of layers, once it is asked for
-	view  *images.View
+	view *images.View // of layers, once it is asked for
 }
 
 // env are the variables that instructions see. ENV goes before ARG.
@@ -155,7 +153,7 @@ func (w *work) see(ctx context.Context, s *stage) (*images.View, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.image, s.view = image, w.opts.Store.View(image)
+		s.view = w.opts.Store.View(image)
 	}
 	return s.view, nil
 }
