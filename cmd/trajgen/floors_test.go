@@ -23,6 +23,7 @@ var floors = map[string]float64{
 	"scripts/bench":           6,
 	"pipeline/run/check":      5.5,
 	"pipeline/run/setup":      5.5,
+	"pipeline/run/versus":     5.7,
 	"pipeline/run":            5,
 	"pipeline/run/proof":      4.5,
 	"pipeline":                4,

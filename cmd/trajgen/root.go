@@ -26,6 +26,7 @@ const (
 	exitErrors      = 3 // done, but too many episodes ended in an error outcome
 	exitGate        = 4
 	exitBudget      = 5 // the run's budget is spent; it can be resumed with more
+	exitUndecided   = 6 // a gate came to no decision
 	exitUntrusted   = 7 // what was measured cannot be trusted
 	exitLocked      = 8 // another process writes the run directory
 	exitInterrupted = 130
@@ -73,7 +74,10 @@ Exit codes:
     1  failed
     2  the flags, the run file or the dataset are wrong; nothing was started
     3  done, but more episodes ended in an error outcome than the run file allows, or an export lacks episodes
+    4  FAIL of a gate, or more harm than allowed
     5  the budget is spent; --resume with a higher one goes on
+    6  a gate came to no decision
+    7  what was measured cannot be trusted
     8  another process writes the run directory
   130  interrupted; --resume goes on`,
 		Version:       run.Version(),
@@ -97,7 +101,7 @@ Exit codes:
 	}
 	cobra.EnableCommandSorting = false
 	section("Play a dataset", keyed(newRun(std)), keyed(newCheck(std)), keyed(newAudit(std)), newDatasets(std), newCron(std))
-	section("See what came out", takesRun(newReport(std)), newDiff(std), takesRun(newReliability(std)))
+	section("See what came out", takesRun(newReport(std)), newDiff(std), newGate(std), takesRun(newReliability(std)))
 	section("Use the episodes", takesRun(newExport(std)), takesRun(keyed(newCompress(std))), newMerge(std))
 	section("Trust a run directory", takesRun(newVerify(std)), takesRun(newRepair(std)))
 	section("Tools and what episodes may use", keyed(newTools(std)), keyed(newToolsets(std)), newDistributions(std), newSkills(std), newCorpus(std), keyed(newMCP(std)), newSites(std), newTape(std), newTwin(std), newCommand(std))

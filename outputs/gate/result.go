@@ -118,31 +118,36 @@ func difference(tasks []Paired, ofBase, ofCandidate func(estimate.Interval) floa
 
 // WriteText is a few lines for people.
 func (r *Result) WriteText(w io.Writer) error {
+	text := string(r.Verdict)
+	if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	if r.Plays > 0 {
+		text += "\n" + r.measured()
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+// measured says what the plays showed.
+func (r *Result) measured() string {
 	early := ""
 	if r.Mode == Sequential && r.Verdict != Inconclusive {
 		early = " (after an early stop this is exaggerated)"
 	}
-	reason := ""
-	if r.Reason != "" {
-		reason = ": " + r.Reason
-	}
-	_, err := fmt.Fprintf(w, "%s%s\n%s of the candidate − base: %+.1f points%s, between %+.1f and %+.1f; margin %.3g points\n%d plays of %d tasks",
-		r.Verdict, reason, r.Metric, 100*r.D, early, 100*r.Low, 100*r.High, 100*r.Margin, r.Plays, r.Tasks)
-	if err != nil {
-		return err
-	}
+	text := fmt.Sprintf("%s of the candidate − base: %+.1f points%s, between %+.1f and %+.1f; margin %.3g points\n%d plays of %d tasks",
+		r.Metric, 100*r.D, early, 100*r.Low, 100*r.High, 100*r.Margin, r.Plays, r.Tasks)
 	if r.Mode == Sequential {
-		fmt.Fprintf(w, " in %d steps, evidence for FAIL %.3g of %.3g, for PASS %.3g of %.3g", r.Steps, math.Exp(r.LogFail), 1/r.Alpha, math.Exp(r.LogPass), 1/r.Beta)
+		text += fmt.Sprintf(" in %d steps, evidence for FAIL %.3g of %.3g, for PASS %.3g of %.3g", r.Steps, math.Exp(r.LogFail), 1/r.Alpha, math.Exp(r.LogPass), 1/r.Beta)
 	}
 	if r.Unresolved > 0 {
-		fmt.Fprintf(w, "; %d without a value, counted against each verdict", r.Unresolved)
+		text += fmt.Sprintf("; %d without a value, counted against each verdict", r.Unresolved)
 	}
 	if r.Clipped > 0 {
-		fmt.Fprintf(w, "; %d rewards outside 0 to 1 were clipped", r.Clipped)
+		text += fmt.Sprintf("; %d rewards outside 0 to 1 were clipped", r.Clipped)
 	}
 	if r.More > 0 {
-		fmt.Fprintf(w, "\nIf nothing changed, about %d plays altogether are likely to show it", r.More)
+		text += fmt.Sprintf("\nIf nothing changed, about %d plays altogether are likely to show it", r.More)
 	}
-	_, err = fmt.Fprintln(w)
-	return err
+	return text
 }
