@@ -65,9 +65,9 @@ type Config struct {
 
 	Seed    uint64
 	Samples int // plays of each task
-	// Twins lists the twins of a task's episodes, which are played instead of its samples; nil plays the samples.
-	Twins func(task string) []PlannedTwin
-	Run   string // fingerprint, written into each episode
+	// Plan lists what is played of a task each time that Tasks yields it; nil plays the samples. The planner calls it, from one goroutine.
+	Plan func(task string) []Planned
+	Run  string // fingerprint, written into each episode
 
 	Workers int
 	// Retries is how often an episode that ended in a model, tool or sandbox error is played again at once. MaxRetries bounds the
@@ -83,7 +83,7 @@ type Config struct {
 
 	Player  Player
 	Journal Journal
-	// Room returns a channel that is closed when another episode may begin. It is called once for each episode. Optional.
+	// Room returns a channel that is closed when another episode may begin. It is called once for each episode that is missing. Optional.
 	Room func() <-chan struct{}
 	// Drain, when closed, ends the planning: episodes in play are finished.
 	Drain <-chan struct{}
@@ -107,10 +107,10 @@ func (t Toolsets) Sample(key episode.Key) distributions.Draw {
 	return t.Distribution.Sample(key.Rand("toolsets"))
 }
 
-// PlannedTwin is a twin to be played.
-type PlannedTwin struct {
+// Planned is a sample to be played, or a twin of one.
+type Planned struct {
 	Sample int
-	episode.Twin
+	Twin   *episode.Twin // nil unless it is one
 }
 
 // Event is something that happened in a run.
@@ -234,14 +234,18 @@ type born struct {
 
 // keys are the episodes of a task.
 func (r *run) keys(task string) (all []born) {
-	if r.Twins == nil {
+	if r.Plan == nil {
 		for sample := range r.Samples {
 			all = append(all, born{Key: episode.Key{Seed: r.Seed, Task: task, Sample: sample}})
 		}
 		return all
 	}
-	for _, planned := range r.Twins(task) {
-		all = append(all, born{episode.Key{Seed: r.Seed, Task: task, Sample: planned.Sample, Twin: planned.Name()}, &planned.Twin})
+	for _, planned := range r.Plan(task) {
+		key := episode.Key{Seed: r.Seed, Task: task, Sample: planned.Sample}
+		if planned.Twin != nil {
+			key.Twin = planned.Twin.Name()
+		}
+		all = append(all, born{key, planned.Twin})
 	}
 	return all
 }

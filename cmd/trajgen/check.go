@@ -55,7 +55,7 @@ func newProving(std stdio, cmd *cobra.Command, choose func() ([]check.Attack, er
 	opts.logFormat = "text"
 	var asJSON bool
 	cmd.Args = flagsAlone
-	apply := bindFields(cmd.Flags(), &file)
+	apply := bindFields(cmd.Flags(), file.Settings())
 	cmd.Flags().StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
 	pluginFlag(cmd.Flags(), &opts.plugins)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")

@@ -40,7 +40,7 @@ choice has left, and the first tasks in the order in which they would be played.
 		Args: cobra.MinimumNArgs(1),
 	}
 	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	apply := bindFields(all, &file)
+	apply := bindFields(all, file.Settings())
 	for _, name := range datasetFlags {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}

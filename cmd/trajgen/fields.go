@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// bindFields makes a flag of every setting of a run file that has a help text. The returned function sets the settings whose flags
+// bindFields makes a flag of every setting, as of a run file, that has a help text. The returned function sets the settings whose flags
 // were given; call it after the run file was decoded, so that flags override it.
-func bindFields(flags *pflag.FlagSet, file *run.File) (apply func() error) {
+func bindFields(flags *pflag.FlagSet, settings []run.Setting) (apply func() error) {
 	var all []*given
-	for _, s := range file.Settings() {
+	for _, s := range settings {
 		if s.Help == "" {
 			continue
 		}

@@ -1,46 +1,68 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"trajgen/outputs/gate"
+	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/check"
 	"trajgen/pipeline/run/versus"
 )
 
-// gateCodes are the exit codes of verdicts.
-var gateCodes = map[gate.Verdict]int{gate.Fail: exitGate, gate.Inconclusive: exitUndecided, gate.Broken: exitUntrusted}
-
 func newGate(std stdio) *cobra.Command {
-	settings := versus.Default()
-	var made *gate.Result
+	settings, path := versus.Default(), ""
 	cmd := &cobra.Command{
-		Use:   "gate --base DIR --candidate DIR",
+		Use:   "gate [-f gate.yaml] [flags]",
 		Short: "Decide whether a candidate is worse than a base, with a known rate of false alarms",
-		Long: `Compares the plays of the same tasks in two finished runs, and says PASS (exit code 0), FAIL (4), INCONCLUSIVE (6) or BROKEN (7):
-whether the candidate is worse by more than the margin on these very tasks. FAIL is said of a candidate that is not in --alpha of
-the cases at most, PASS of one that is in --beta at most.`,
-		Example: `  trajgen gate --base runs/monday --candidate runs/tuesday --margin 0.05`,
-		Args:    cobra.NoArgs,
+		Long: `Says PASS (exit code 0), FAIL (4), INCONCLUSIVE (6) or BROKEN (7): whether the candidate is worse by more than the margin on these
+very tasks. Two finished runs are compared with one look. A candidate that is a run file is played against the base, task by task,
+until it is shown. After an interruption or a crash the same command goes on and says the same.`,
+		Example: `  trajgen gate --base runs/monday --candidate runs/tuesday --margin 0.05
+  trajgen gate -f gate.yaml
+  trajgen gate plan -f gate.yaml`,
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&settings.Base, "base", "", "run directory")
-	flags.StringVar(&settings.Candidate, "candidate", "", "run directory")
-	flags.StringSliceVar(&settings.Changes, "changes", settings.Changes, "keys and sections of the run file in which the two may differ")
-	flags.StringVar(&settings.Metric, "metric", settings.Metric, "success or reward")
-	flags.Float64Var(&settings.Margin, "margin", settings.Margin, "how much worse the candidate may be")
-	flags.Float64Var(&settings.Alpha, "alpha", settings.Alpha, "rate of false FAIL")
-	flags.Float64Var(&settings.Beta, "beta", settings.Beta, "rate of false PASS")
-	show := showing(std, cmd, func(cmd *cobra.Command, _ []string) (_ *gate.Result, err error) {
-		made, err = settings.Finished(cmd.Context())
-		return made, err
-	}, func(w io.Writer, r *gate.Result) error { return r.WriteText(w) }).RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := show(cmd, args); err != nil || made.Verdict == gate.Pass {
-			return err
+	apply := bindFields(cmd.PersistentFlags(), run.SettingsOf(&settings))
+	cmd.PersistentFlags().StringVarP(&path, "file", "f", "", "gate file (YAML) with the same settings")
+	load := func(*cobra.Command, []string) (err error) {
+		if path != "" {
+			err = run.Decode(path, "a gate file", &settings)
 		}
-		return withCode(gateCodes[made.Verdict], errQuiet)
+		return usage(errors.Join(err, apply()))
 	}
+	judging := func(cmd *cobra.Command, judge func(context.Context) (*gate.Result, error)) *cobra.Command {
+		var made *gate.Result
+		show := showing(std, cmd, func(cmd *cobra.Command, _ []string) (_ *gate.Result, err error) {
+			made, err = judge(cmd.Context())
+			return made, err
+		}, func(w io.Writer, r *gate.Result) error { return r.WriteText(w) }).RunE
+		cmd.Args, cmd.PreRunE = cobra.NoArgs, load
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := show(cmd, args)
+			_, broke := errors.AsType[*budget.Reached](err)
+			switch {
+			case broke:
+				return withCode(exitBudget, err)
+			case errors.Is(err, errInterrupted) || errors.Is(err, check.ErrDrained):
+				return withCode(exitInterrupted, err)
+			case err != nil || made.Verdict == gate.Pass:
+				return err
+			}
+			return withCode(map[gate.Verdict]int{gate.Fail: exitGate, gate.Inconclusive: exitUndecided, gate.Broken: exitUntrusted}[made.Verdict], errQuiet)
+		}
+		return cmd
+	}
+	judging(cmd, func(ctx context.Context) (*gate.Result, error) {
+		return settings.Judge(ctx, runOptions{logFormat: "text"}.watchProof(std), std.err)
+	})
+	replay := judging(&cobra.Command{Use: "replay --out DIR", Short: "Judge the plays of a gate again"}, func(ctx context.Context) (*gate.Result, error) { return settings.Replay(ctx) })
+	plan := showing(std, &cobra.Command{Use: "plan", Short: "Say how many plays a verdict is likely to take", Args: cobra.NoArgs, PreRunE: load}, func(cmd *cobra.Command, _ []string) (*gate.Forecast, error) {
+		return settings.Forecast(cmd.Context())
+	}, func(w io.Writer, f *gate.Forecast) error { return f.WriteText(w) })
+	cmd.AddCommand(plan, replay)
 	return cmd
 }

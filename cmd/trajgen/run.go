@@ -67,7 +67,7 @@ What has no flag stands in the run file alone:
 		Args: flagsAlone,
 	}
 	flags := cmd.Flags()
-	apply := bindFields(flags, &file)
+	apply := bindFields(flags, file.Settings())
 	flags.StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
 	pluginFlag(flags, &opts.plugins)
 	flags.StringVar(&opts.faults, "faults", "", "file with the section faults of the run file (YAML)")

@@ -57,7 +57,7 @@ one, the run file that is there stays, and counts for what is shown and tried.`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	apply := bindFields(flags, &file)
+	apply := bindFields(flags, file.Settings())
 	settable := slices.DeleteFunc(file.Settings(), func(s run.Setting) bool { return s.Help == "" })
 	for _, s := range settable {
 		_ = flags.MarkHidden(s.Flag) // trajgen run --help shows them

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"trajgen/outputs/estimate"
@@ -19,10 +20,10 @@ import (
 
 // Question is what a gate is to decide: whether the difference candidate − base is above −Margin.
 type Question struct {
-	Margin        float64 `yaml:"margin" json:"margin"`                 // of the mean over these tasks, such as 0.03
-	Alpha         float64 `yaml:"alpha" json:"alpha"`                   // how often FAIL may be said where the candidate is not worse by more than the margin
-	Beta          float64 `yaml:"beta" json:"beta"`                     // how often PASS may be said where it is
-	UnresolvedMax float64 `yaml:"unresolved_max" json:"unresolved_max"` // share of plays without a value above which the answer is BROKEN
+	Margin        float64 `yaml:"margin" json:"margin" help:"how much worse the candidate may be, as 0.03 for 3 points"`
+	Alpha         float64 `yaml:"alpha" json:"alpha" help:"how often FAIL may be said of a candidate that is not worse by more than that"`
+	Beta          float64 `yaml:"beta" json:"beta" help:"how often PASS may be said of one that is"`
+	UnresolvedMax float64 `yaml:"unresolved_max" json:"unresolved_max" help:"share of plays without a value above which the answer is BROKEN"`
 }
 
 // Usual is what a gate asks if nothing else is said.
@@ -51,12 +52,14 @@ func (q Question) Validate() error {
 // Plan is what a gate plays: a function of the tasks, of what is known of them, and of a seed. It does not change while it plays.
 type Plan struct {
 	Question
-	Seed  uint64    `json:"seed"`
-	Night string    `json:"night"`
-	Tasks []string  `json:"tasks"` // in the order of the dataset
-	Q     []float64 `json:"q"`     // the probability with which a step draws each task
-	W     float64   `json:"w"`     // the greatest weight 1/(tasks·q)
-	V0    float64   `json:"v0"`    // the variance of a step that is expected
+	Metric string    `json:"metric"`
+	Budget int       `json:"budget_plays"` // of both arms together, at most
+	Seed   uint64    `json:"seed"`
+	Night  string    `json:"night"`
+	Tasks  []string  `json:"tasks"` // in the order of the dataset
+	Q      []float64 `json:"q"`     // the probability with which a step draws each task
+	W      float64   `json:"w"`     // the greatest weight 1/(tasks·q)
+	V0     float64   `json:"v0"`    // the variance of a step that is expected
 
 	upTo []float64 // sums of Q
 }
@@ -86,6 +89,11 @@ func NewPlan(q Question, seed uint64, night string, tasks []string, history []es
 		p.V0 += 2 * v / (n * n * p.Q[i])
 	}
 	return p.Begin()
+}
+
+// Asks reports whether two plans are of the same question about the same tasks, whatever is known of these.
+func (p *Plan) Asks(other *Plan) bool {
+	return p.Question == other.Question && p.Metric == other.Metric && p.Seed == other.Seed && p.Night == other.Night && slices.Equal(p.Tasks, other.Tasks)
 }
 
 // Begin makes a plan that was read from a file ready to draw.

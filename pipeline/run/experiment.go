@@ -107,7 +107,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 
 // lacks reports whether any episode is to be played. Without one, a resume only reports, which needs no model.
 func (e *Experiment) lacks(ctx context.Context) (bool, error) {
-	if !e.File.resumed || e.File.Faults.Twins { // which twins there are is known when the clean episodes have ended
+	if !e.File.resumed || e.File.Stepped || e.File.Faults.Twins { // which twins there are is known when the clean episodes have ended
 		return true, nil
 	}
 	reader, err := journal.OpenReader(JournalDir(e.File.OutDir()))

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/budget"
 	"trajgen/sandbox"
@@ -67,6 +69,14 @@ type Watch struct {
 	Observe func(pipeline.Event)
 	Outage  func(open []model.Outage, news model.Outage)
 	Drain   <-chan struct{} // closed when running episodes should finish and no other should begin
+	Steps   *Steps          // nil plays the samples of each task
+}
+
+// Steps are tasks in the order in which they are played, each as often as it is to be played. The run file says so with Stepped.
+type Steps struct {
+	Tasks iter.Seq2[*episode.Task, error]
+	Plan  func(task string) []pipeline.Planned // of pipeline.Config
+	Begin func() <-chan struct{}               // closed when the step that was planned last may begin
 }
 
 // Play plays what the run lacks.
@@ -82,6 +92,9 @@ func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 		Workers: e.File.Play.Workers, Retries: e.File.Play.EpisodeRetries, MaxRetries: e.File.Play.maxRetries(e.Tasks * e.File.Samples), Retried: s.journal.Retried(),
 		RetryErrors: e.File.Play.RetryErrors, MaxErrorsInRow: e.File.Play.MaxErrorsInRow,
 		Player: player, Journal: s, Room: e.Room, Drain: watch.Drain, Observe: watch.Observe, Logger: e.Logger,
+	}
+	if watch.Steps != nil {
+		cfg.Tasks, cfg.Plan, cfg.Room = watch.Steps.Tasks, watch.Steps.Plan, watch.Steps.Begin
 	}
 	var summary pipeline.Summary
 	var err error

@@ -73,6 +73,9 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 		Fingerprint: Fingerprint(parts), Experiment: parts, Version: Version(), RunFile: e.File,
 		Tasks: e.Tasks, Samples: e.File.Samples, Guarantees: e.Backend.Guarantees(), Card: e.Source.About().Card,
 	}}
+	if e.File.Stepped {
+		s.Manifest.Samples = 0 // as of a merged run, it is not known how many there are to be
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(AsMistake(err), s.CloseFiles())

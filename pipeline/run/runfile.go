@@ -52,6 +52,7 @@ type File struct {
 
 	resumed bool   // an earlier run goes on
 	Scratch string // directory for tasks that are played in another order
+	Stepped bool   // which samples are played, and how many, comes out while they are
 	NoUser  bool   // check the tasks without any model, not even one that plays a user
 }
 

@@ -31,6 +31,9 @@ func (s Setting) name() string { return strings.ReplaceAll(s.Flag, "-", "_") }
 // Settings are the fields of a run file and of its sections, in their order.
 func (f *File) Settings() []Setting { return settings("", "The run", reflect.ValueOf(f).Elem()) }
 
+// SettingsOf are those of another struct with the same tags.
+func SettingsOf(of any) []Setting { return settings("", "", reflect.ValueOf(of).Elem()) }
+
 func settings(prefix, group string, in reflect.Value) (all []Setting) {
 	for field, value := range fieldsOf(in) {
 		key := keyOf(field)

@@ -32,8 +32,8 @@ type TwinPlan struct {
 
 	recoverable func(task, tool, class string) *bool
 
-	of    map[string][]pipeline.PlannedTwin // by task
-	cells map[[3]string]*TwinCell           // by tool, class and position
+	of    map[string][]pipeline.Planned // by task
+	cells map[[3]string]*TwinCell       // by tool, class and position
 }
 
 // TwinCell is a kind of twins.
@@ -63,7 +63,7 @@ type eligible struct {
 // PlanTwins plans the twins of clean episodes that a journal has.
 func (e *Experiment) PlanTwins(ctx context.Context, reader *journal.Reader) (*TwinPlan, error) {
 	// The chance of a call depends on how many there are. They are read twice and not held, as there may be many millions.
-	plan := &TwinPlan{Skipped: map[string]int{}, of: map[string][]pipeline.PlannedTwin{}, cells: map[[3]string]*TwinCell{}}
+	plan := &TwinPlan{Skipped: map[string]int{}, of: map[string][]pipeline.Planned{}, cells: map[[3]string]*TwinCell{}}
 	plan.recoverable = func(string, string, string) *bool { return nil }
 	if file := e.File.Faults.Recoverable; file != "" {
 		var err error
@@ -212,7 +212,7 @@ func (p *TwinPlan) draw(e eligible, prices episode.Prices, asked string) {
 		cell.USD = new(*cell.USD + *cost.USD)
 	}
 	e.twin.P, e.twin.Recoverable = cell.P, p.recoverable(e.task, e.cell[0], e.twin.FullClass())
-	p.of[e.task] = append(p.of[e.task], pipeline.PlannedTwin{Sample: e.sample, Twin: e.twin})
+	p.of[e.task] = append(p.of[e.task], pipeline.Planned{Sample: e.sample, Twin: new(e.twin)})
 }
 
 // twins is how many are played.
@@ -274,7 +274,7 @@ func (s *Run) playTwins(ctx context.Context, cfg pipeline.Config, player *rollou
 	}
 	player.Clean = func(twin *episode.Twin) (*episode.Episode, error) { return clean.Last(twin.Of) }
 	cfg.Tasks = s.Exp.Playable(s.Exp.Source.Tasks(ctx))
-	cfg.Twins = func(task string) []pipeline.PlannedTwin { return plan.of[task] }
+	cfg.Plan = func(task string) []pipeline.Planned { return plan.of[task] }
 	if cfg.Observe != nil {
 		cfg.Observe(pipeline.Event{Kind: pipeline.TwinsPlanned, Twins: plan.twins()})
 	}

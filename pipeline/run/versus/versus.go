@@ -1,19 +1,20 @@
-// Package versus judges a candidate against a base.
+// Package versus judges a candidate against a base: finished runs, or steps of both that it plays until a verdict is shown.
 package versus
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"io"
+	"os"
+	"path/filepath"
 
 	"trajgen/outputs/estimate"
 	"trajgen/outputs/gate"
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/check"
 )
 
 // The metrics that can decide.
@@ -22,13 +23,19 @@ const (
 	Reward  = "reward" // between 0 and 1
 )
 
-// Settings is a gate: what is compared, and by what.
+// Settings is a gate file: what is compared, and by what.
 type Settings struct {
-	Base          string   `yaml:"base"`      // run directory
-	Candidate     string   `yaml:"candidate"` // run directory
-	Changes       []string `yaml:"changes"`   // keys and sections of the run file in which the two may differ
-	Metric        string   `yaml:"metric"`
+	Base      string   `yaml:"base" help:"run directory, or run file"`
+	Candidate string   `yaml:"candidate" help:"run directory, of which nothing is played, or run file"`
+	Out       string   `yaml:"out" help:"directory of the gate, where both are played"`
+	Changes   []string `yaml:"changes" help:"keys and sections of the run file in which the two may differ"`
+	Metric    string   `yaml:"metric" help:"success or reward"`
+
 	gate.Question `yaml:",inline"`
+
+	BudgetPlays int    `yaml:"budget_plays" help:"plays of both together, at most (default: what shows in most cases that nothing changed)"`
+	Seed        uint64 `yaml:"seed" help:"seed of what is drawn, with the night"`
+	Night       string `yaml:"night" help:"name of what is judged; another one draws anew (default: the name of out)"`
 }
 
 // Default are the settings of a gate of which nothing is said.
@@ -45,53 +52,36 @@ func (s Settings) Validate() error {
 	if s.Base == "" || s.Candidate == "" {
 		errs = append(errs, errors.New("base and candidate are both needed: what is compared, and with what"))
 	}
+	if s.BudgetPlays < 0 || s.BudgetPlays%2 != 0 {
+		errs = append(errs, fmt.Errorf("budget_plays is %d; an even number, as each step plays both", s.BudgetPlays))
+	}
 	return errors.Join(errs...)
 }
 
-// Finished judges two finished runs, with one look at all of their plays. An error that is a Mistake says what the runs lack.
-func (s Settings) Finished(ctx context.Context) (*gate.Result, error) {
+// Judge judges two finished runs, or else plays both until a verdict is shown; after an error the same call goes on. An error that is a
+// Mistake says what to change. watch shows what is played, and w gets the warnings.
+func (s Settings) Judge(ctx context.Context, watch check.Watch, w io.Writer) (*gate.Result, error) {
 	if err := s.Validate(); err != nil {
 		return nil, run.AsMistake(err)
 	}
-	base, err := s.read(ctx, s.Base)
-	if damaged(err) {
-		return s.broken(err), nil
+	if !isRun(s.Candidate) {
+		return s.play(ctx, watch, w)
 	}
-	if err != nil {
-		return nil, err
+	if !isRun(s.Base) {
+		return nil, run.AsMistake(fmt.Errorf("candidate %s is a run directory and base %s is not: give two run directories, or a run file as candidate", s.Candidate, s.Base))
 	}
-	candidate, err := s.read(ctx, s.Candidate)
-	if damaged(err) {
-		return s.broken(err), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(base.whole(), candidate.whole()); err != nil {
-		return nil, run.AsMistake(err)
-	}
-	if err := s.identity(base.manifest, candidate.manifest); err != nil {
-		return s.broken(err), nil
-	}
-	names := slices.Sorted(maps.Keys(base.plays))
-	if !slices.Equal(names, slices.Sorted(maps.Keys(candidate.plays))) {
-		return nil, run.AsMistake(fmt.Errorf("%s and %s played other tasks: play both with the same dataset and max_tasks", s.Base, s.Candidate))
-	}
-	if len(names) < 2 {
-		return nil, run.AsMistake(errors.New("a single task says nothing of others: a gate needs two tasks at least"))
-	}
-	tasks := make([]gate.Paired, len(names))
-	for i, name := range names {
-		tasks[i] = gate.Paired{Base: base.plays[name], Candidate: candidate.plays[name]}
-	}
-	r := s.Look(s.Metric, tasks)
-	r.Clipped = base.clipped + candidate.clipped
-	return r, nil
+	return s.finished(ctx)
+}
+
+// isRun reports whether a path is a run directory, and not a run file.
+func isRun(path string) bool {
+	_, err := os.Stat(filepath.Join(path, "run.json"))
+	return err == nil
 }
 
 // broken is the result where the runs cannot be compared.
-func (s Settings) broken(why error) *gate.Result {
-	return &gate.Result{Verdict: gate.Broken, Reason: why.Error(), Mode: gate.Fixed, Metric: s.Metric, Question: s.Question}
+func (s Settings) broken(mode string, why error) *gate.Result {
+	return &gate.Result{Verdict: gate.Broken, Reason: why.Error(), Mode: mode, Metric: s.Metric, Question: s.Question}
 }
 
 // damaged recognizes a journal whose episodes cannot all be read.
@@ -100,65 +90,44 @@ func damaged(err error) bool {
 	return is
 }
 
-// played is what a run directory says of its tasks.
-type played struct {
-	dir      string
-	manifest run.Manifest
-	plays    map[string][]estimate.Interval
-	episodes int
-	clipped  int // rewards
+// play is what an episode came to.
+type play struct {
+	id, task string
+	value    estimate.Interval
+	clipped  bool // the reward was not between 0 and 1
 }
 
-// read reads the plays of a run directory.
-func (s Settings) read(ctx context.Context, dir string) (_ *played, err error) {
-	p := &played{dir: dir, plays: map[string][]estimate.Interval{}}
-	var reader *journal.Reader
-	if p.manifest, reader, err = run.OpenFinished(dir); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, reader.Close()) }()
-	for ep, err := range reader.Episodes(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if ep.Twin != nil {
-			continue
-		}
-		value, clipped := valueOf(ep, s.Metric)
-		if clipped {
-			p.clipped++
-		}
-		task := strings.Clone(ep.Key.Task)
-		p.plays[task] = append(p.plays[task], value)
-		p.episodes++
-	}
-	return p, nil
-}
-
-// whole refuses a run that has not been played to its end, or tells nothing of how plays of a task differ.
-func (p *played) whole() error {
-	if planned := p.manifest.Tasks * p.manifest.Samples; p.episodes < planned {
-		return fmt.Errorf("%s lacks %d of %d episodes: go on with trajgen run --resume --out %s", p.dir, planned-p.episodes, planned, p.dir)
-	}
-	for task, plays := range p.plays {
-		if len(plays) < 2 {
-			return fmt.Errorf("%s has one play of %s: a gate needs two of each task, with --samples 2 or more", p.dir, task)
-		}
-	}
-	return nil
-}
-
-// valueOf is an episode's value. One whose outcome is not the agent's doing has none, and neither has one that nothing judged.
-func valueOf(ep *episode.Episode, metric string) (_ estimate.Interval, clipped bool) {
+// playOf reads an episode. One whose outcome is not the agent's doing has no value, and neither has one that nothing judged.
+func playOf(ep *episode.Episode, metric string) play {
+	p := play{id: ep.ID, task: ep.Key.Task, value: gate.Unresolved}
 	value := 0.0
 	switch {
 	case !ep.Outcome.AgentsDoing(), ep.Reward == nil && ep.Outcome != episode.Limit:
-		return gate.Unresolved, false
+		return p
 	case metric == Reward && ep.Reward != nil:
 		value = *ep.Reward
 	case ep.Outcome == episode.Success:
 		value = 1
 	}
 	in := max(0, min(1, value))
-	return gate.Value(in), in != value
+	p.value, p.clipped = gate.Value(in), in != value
+	return p
+}
+
+// eachPlay reads the plays of a run directory.
+func (s Settings) eachPlay(ctx context.Context, dir string, each func(play)) (m run.Manifest, err error) {
+	m, reader, err := run.OpenFinished(dir)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	for ep, err := range reader.Episodes(ctx) {
+		if err != nil {
+			return m, err
+		}
+		if ep.Twin == nil {
+			each(playOf(ep, s.Metric))
+		}
+	}
+	return m, nil
 }
