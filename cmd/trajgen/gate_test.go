@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"trajgen/outputs/gate"
 )
@@ -85,5 +89,104 @@ func TestGateOfFinishedRuns(t *testing.T) {
 	}
 	if r, code := judgedBy(t, "--base", base, "--candidate", same, "--changes", "scripted"); r.Verdict != gate.Broken || code != 7 {
 		t.Errorf("a damaged journal: %+v, exit code %d, want BROKEN and 7", r, code)
+	}
+}
+
+// gateFiles are run files of agents of known skill, by name.
+func gateFiles(t *testing.T, tasks string, workers int, skills map[string]float64) map[string]string {
+	files := map[string]string{}
+	for name, skill := range skills {
+		files[name] = write(t, name+".yaml", fmt.Sprintf("dataset: {path: %s}\nscripted: {policy: noisy, skill: %v}\nsandbox: {backend: local}\nplay: {workers: %d}\n", tasks, skill, workers))
+	}
+	return files
+}
+
+// TestGatePlays holds that a gate that plays says the same for any number of workers, and after kills.
+func TestGatePlays(t *testing.T) {
+	t.Parallel()
+	dir, tasks := t.TempDir(), write(t, "d.jsonl", saidTasks(12))
+	skills := map[string]float64{"base": 0.7, "same": 0.7, "worse": 0.2}
+	gateOf := func(candidate, out string, workers int) []string {
+		files := gateFiles(t, tasks, workers, skills)
+		file := write(t, "gate.yaml", fmt.Sprintf("base: %s\ncandidate: %s\nout: %s\nnight: n\nseed: 3\nchanges: [scripted]\nmargin: 0.1\n", files["base"], files[candidate], filepath.Join(dir, out)))
+		return []string{"-f", file}
+	}
+	kept := func(out string) (all string) {
+		for _, name := range []string{"plan.json", "gate.json"} {
+			text, err := os.ReadFile(filepath.Join(dir, out, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += string(text)
+		}
+		return all
+	}
+	if r, code := judgedBy(t, gateOf("same", "same", 8)...); r.Verdict != gate.Pass || code != 0 {
+		t.Errorf("nothing changed: %+v, exit code %d, want PASS and 0", r, code)
+	}
+	many := gateOf("worse", "many", 64)
+	r, code := judgedBy(t, many...)
+	if r.Verdict != gate.Fail || code != 4 || r.High >= 0 {
+		t.Errorf("worse by 50 points: %+v, exit code %d, want FAIL and 4", r, code)
+	}
+	want := kept("many")
+	played := len(episodes(t, filepath.Join(dir, "many", "candidate")))
+	if again, code := judgedBy(t, many...); again != r || code != 4 || len(episodes(t, filepath.Join(dir, "many", "candidate"))) != played {
+		t.Errorf("the same command after the verdict: %+v, exit code %d, want the same and nothing played", again, code)
+	}
+	judgedBy(t, gateOf("worse", "one", 1)...)
+	if got := kept("one"); got != want {
+		t.Errorf("one worker: %s\nwant %s", got, want)
+	}
+
+	killed := gateOf("worse", "killed", 2)
+	journal := filepath.Join(dir, "killed", "candidate")
+	for _, least := range []int{1, 6, 12} {
+		cmd := exec.Command(build(t), append([]string{"gate"}, killed...)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for !exists(filepath.Join(journal, "run.json")) || len(episodes(t, journal)) < least {
+			time.Sleep(5 * time.Millisecond)
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	}
+	if exists(filepath.Join(dir, "killed", "gate.json")) {
+		t.Error("the verdict was there before the last kill")
+	}
+	judgedBy(t, killed...)
+	if got := kept("killed"); got != want {
+		t.Errorf("after kills: %s\nwant %s", got, want)
+	}
+	if again, _ := judgedBy(t, "replay", "--out", filepath.Join(dir, "killed")); again != r {
+		t.Errorf("replay: %+v, want %+v", again, r)
+	}
+	if got := trajgen(t, append([]string{"gate", "--margin", "0.2"}, killed...)...); got.code != exitUsage || !strings.Contains(got.errOut, "another question") {
+		t.Errorf("another margin in the same directory: exit code %d, %s", got.code, got.errOut)
+	}
+	forged := filepath.Join(dir, "killed", "gate.json")
+	if err := os.WriteFile(forged, []byte(strings.Replace(kept("killed"), "FAIL", "PASS", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := trajgen(t, "gate", "replay", "--out", filepath.Join(dir, "killed")); got.code != exitFailed || !strings.Contains(got.errOut, "says otherwise") {
+		t.Errorf("replay of a gate.json that was changed: exit code %d, %s", got.code, got.errOut)
+	}
+}
+
+// TestGateBroken holds that a gate whose tasks fail their proof says so before a token is paid.
+func TestGateBroken(t *testing.T) {
+	t.Parallel()
+	p := newProvingSet(t)
+	url := p.base[slices.Index(p.base, "--base-url")+1]
+	file := write(t, "run.yaml", fmt.Sprintf("dataset: {path: %s/d.jsonl}\nmodel: {name: m, base_url: %q}\nsandbox: {backend: local}\nplay: {proof_dir: %s/proofs}\n", p.dir, url, p.dir))
+	out := filepath.Join(t.TempDir(), "out")
+	r, code := judgedBy(t, "--base", file, "--candidate", file, "--out", out)
+	if r.Verdict != gate.Broken || code != 7 || !strings.Contains(r.Reason, "broken: ") || !strings.Contains(r.Reason, "free: ") || strings.Contains(r.Reason, "good: ") {
+		t.Errorf("%+v, exit code %d, want BROKEN for the tasks broken and free, and 7", r, code)
+	}
+	if p.requests.Load() > 0 || exists(filepath.Join(out, "base", "run.json")) {
+		t.Errorf("%d requests were made and %s was begun, want neither", p.requests.Load(), out)
 	}
 }
