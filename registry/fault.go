@@ -27,6 +27,8 @@ type PlantCall struct {
 	Trace *episode.ToolCall
 	// Refused says that the arguments do not fit. Such a call can only be mended, with Arguments of the Fault.
 	Refused bool
+	// Again says that the call has had a fault, and is repeated in spite of it: only what lasts strikes it.
+	Again bool
 	// Beside is the last call of the same tool before this one in its turn; nil without one.
 	Beside *episode.Place
 }
@@ -43,6 +45,8 @@ type Fault struct {
 	// Around answers the call, by run or without. The result that run returns has no secrets. When the tool is broken or the sandbox
 	// is lost, that is what the call ends with, whatever Around returns.
 	Around func(ctx context.Context, env *Env, run func(context.Context) (string, error)) (string, error)
+	// Retry is how often the call is repeated before the model learns of an error that the fault made.
+	Retry int
 	// Exchange has this call show the result of the one Beside it, and the other way round, once the calls of the turn have ended and
 	// if both succeeded with different results. For each of the two it says what stands in place of what.
 	Exchange func(real, shown string) *episode.PlantedTarget
@@ -97,7 +101,22 @@ func (p faulted) answer(ctx context.Context) (text string, err error) {
 	if p.fault == nil || p.fault.Around == nil {
 		return p.ask(ctx)
 	}
-	return p.around(ctx)
+	text, err = p.around(ctx)
+	first := p.fault
+	for retry := 1; err != nil && p.fault != nil && retry <= first.Retry && ctx.Err() == nil; retry++ {
+		again := p.session.planter.Plant(PlantCall{Session: p.session, Tool: p.tool, Place: p.place, Trace: &p.call, Again: true})
+		if again == nil || again.Around == nil {
+			again = &Fault{Around: func(ctx context.Context, _ *Env, run func(context.Context) (string, error)) (string, error) { return run(ctx) }}
+		}
+		p.fault = again
+		if text, err = p.around(ctx); p.fault == nil {
+			return text, err // it is broken, which no fault may hide
+		}
+		said := again.Planted
+		first.Planted.Retries, first.Planted.RealStatus, first.Planted.RealErrorClass, first.Planted.RealResult = retry, said.RealStatus, said.RealErrorClass, said.RealResult
+		p.fault = first
+	}
+	return text, err
 }
 
 // around answers a call that has a fault.

@@ -21,9 +21,13 @@ func faulty(t *testing.T, e *episodeOf, class string) *episodeOf {
 }
 
 func faultyAt(t *testing.T, e *episodeOf, class string, at episode.Place, charged *time.Duration) *episodeOf {
+	return faultyWith(t, e, faults.Settings{Seed: 1}, class, at, charged)
+}
+
+func faultyWith(t *testing.T, e *episodeOf, settings faults.Settings, class string, at episode.Place, charged *time.Duration) *episodeOf {
 	t.Helper()
 	name, variant, _ := strings.Cut(class, ":")
-	planter := faults.NewSingle(faults.Settings{Seed: 1}, episode.Key{Task: "t"}, faults.Single{Place: at, Class: name, Variant: variant, P: 0.5}, "the prompt names 4711")
+	planter := faults.NewSingle(settings, episode.Key{Task: "t"}, faults.Single{Place: at, Class: name, Variant: variant, P: 0.5}, "the prompt names 4711")
 	session := e.session.Toolset().Session(registry.SessionConfig{
 		Sandbox:  func(context.Context) (sandbox.Sandbox, error) { return e.box, nil },
 		Services: []any{planter}, Charge: func(d time.Duration) { *charged += d },
@@ -319,6 +323,50 @@ func TestFaultsOfStrangers(t *testing.T) {
 }
 
 // TestFaultCrossed exchanges the results of two reads of a turn, also where a third one shares the first one's result.
+// TestFaultMitigated has the harness repeat calls that fail by a fault, if they only read.
+func TestFaultMitigated(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		class, tool string
+		retry       int
+		status      episode.CallStatus
+		retries     int
+		charged     time.Duration
+	}{
+		"it passes":            {"error_transient", "read_file", 2, "ok", 1, 0},
+		"late":                 {"timeout", "read_file", 1, "ok", 1, 10 * time.Second},
+		"late, but done":       {"timeout:done", "read_file", 1, "ok", 1, 10 * time.Second},
+		"it stays":             {"error_permanent", "read_file", 2, "error", 2, 0},
+		"silent":               {"wrong_value", "read_file", 2, "ok", 0, 0},
+		"it writes":            {"error_transient", "write_file", 2, "error", 0, 0},
+		"it may do anything":   {"timeout", "terminal", 2, "timeout", 0, 10 * time.Second},
+		"without a mitigation": {"error_transient", "read_file", 0, "error", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := open(t, "native", "file", "terminal")
+			e.write("text", "17 pears and 2026-01-15")
+			var charged time.Duration
+			settings := faults.Settings{Seed: 1, Mitigate: faults.Mitigation{Retry: tt.retry}}
+			s := faultyWith(t, e, settings, tt.class, episode.Place{}, &charged).session
+			arguments := map[string]string{
+				"read_file": `{"path":"text"}`, "write_file": `{"path":"new","content":"x"}`, "terminal": `{"command":"true"}`,
+			}[tt.tool]
+			c := s.Call(t.Context(), registry.Request{ID: "c", Name: tt.tool, Arguments: arguments})
+			if c.Status != tt.status || c.Planted == nil || c.Planted.Class+":" != tt.class+":" && c.Planted.Class+":"+c.Planted.Variant != tt.class || c.Planted.Retries != tt.retries || charged != tt.charged {
+				t.Fatalf("%s, %s charged, planted %+v", c.Status, charged, c.Planted)
+			}
+			if mitigated := tt.status == "ok" && tt.retries > 0; mitigated && (!strings.Contains(c.Result, "17 pears") || c.Planted.RealStatus != "ok" || c.Planted.RealResult != c.Result) {
+				t.Errorf("%s, planted %+v", c.Result, c.Planted)
+			}
+			after := s.Call(t.Context(), registry.Request{ID: "d", Turn: 1, Name: "read_file", Arguments: `{"path":"text"}`})
+			if want := tt.class == "error_permanent"; (after.Planted != nil) != want {
+				t.Errorf("the next call: planted %+v", after.Planted)
+			}
+		})
+	}
+}
+
 func TestFaultCrossed(t *testing.T) {
 	t.Parallel()
 	reads := func(paths ...string) (turn []registry.Request) {

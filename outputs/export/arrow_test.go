@@ -320,13 +320,13 @@ func wantCall(ep *episode.Episode, ordinal int, call episode.ToolCall) object {
 		exitCode = *call.ExitCode
 	}
 	planted := object{
-		"planted_class": nil, "planted_variant": nil, "planted_effect": nil, "planted_p": nil, "planted_target": nil, "planted_from": nil,
+		"planted_class": nil, "planted_variant": nil, "planted_effect": nil, "planted_p": nil, "planted_target": nil, "planted_from": nil, "planted_retries": nil,
 		"real_status": nil, "real_error_class": nil, "real_result": nil,
 	}
 	if p := call.Planted; p != nil {
 		planted = object{
 			"planted_class": p.Class, "planted_variant": text(p.Variant), "planted_effect": p.Effect, "planted_p": p.P, "planted_target": jsonOf(p.Target),
-			"planted_from": p.From, "real_status": text(string(p.RealStatus)), "real_error_class": text(p.RealErrorClass), "real_result": text(p.RealResult),
+			"planted_from": p.From, "planted_retries": p.Retries, "real_status": text(string(p.RealStatus)), "real_error_class": text(p.RealErrorClass), "real_result": text(p.RealResult),
 		}
 	}
 	row := object{

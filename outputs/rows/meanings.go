@@ -49,7 +49,7 @@ var ToolCallMeanings = []Meaning{
 	{[]string{"tool", "toolset", "via"}, "what was called, and the bridge tool through which"},
 	{[]string{"raw_arguments", "arguments"}, "the model's text, and the JSON object after repair and coercion"},
 	{[]string{"ordinal", "args_sha256"}, "the place among the episode's calls, and a digest of tool and arguments (null when those were never an object)"},
-	{[]string{"planted_class", "planted_variant", "planted_effect", "planted_p", "planted_target", "planted_from"}, "a fault that the run put into the call: its class, what became of the real call (none, done, part, twice), the probability, JSON of what it changed, and the ordinal where a lasting one began; null without one"},
+	{[]string{"planted_class", "planted_variant", "planted_effect", "planted_p", "planted_target", "planted_from", "planted_retries"}, "a fault that the run put into the call: its class, what became of the real call (none, done, part, twice), the probability, JSON of what it changed, the ordinal where a lasting one began, and how often the harness repeated the call before the model learned of it; null without one"},
 	{[]string{"real_status", "real_error_class", "real_result"}, "what the tool said before a planted fault; null without one, and where the tool did not run"},
 	{[]string{"repaired", "coerced", "rewritten"}, "whether the text was mended; which arguments were: their types, with name:, renamed:, ignored:, surrogate: in front what else; and hooks that replaced them"},
 	{[]string{"verdict", "verdict_rule", "verdict_reason", "verdict_decision"}, "what the command policy said; null without its say"},

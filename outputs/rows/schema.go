@@ -403,6 +403,7 @@ type ToolCall struct {
 	PlantedP       *float64 `parquet:"planted_p,optional" of:"Planted.P,always"`
 	PlantedTarget  *string  `parquet:"planted_target,optional" of:"Planted.Target"` // JSON
 	PlantedFrom    *int32   `parquet:"planted_from,optional" of:"Planted.From,always"`
+	PlantedRetries *int32   `parquet:"planted_retries,optional" of:"Planted.Retries"`
 	RealStatus     *string  `parquet:"real_status,optional,dict" of:"Planted.RealStatus"`
 	RealErrorClass *string  `parquet:"real_error_class,optional,dict" of:"Planted.RealErrorClass"`
 	RealResult     *string  `parquet:"real_result,optional" of:"Planted.RealResult"`

@@ -222,7 +222,7 @@ func Plant(episodes []*episode.Episode) {
 			continue
 		}
 		ep.Calls[0].Planted = &episode.Planted{
-			Class: "wrong_value", Variant: "date", Effect: episode.EffectDone, P: 0.05, From: 0, RealStatus: episode.CallOK, RealResult: `"2026-01-02"`,
+			Class: "wrong_value", Variant: "date", Effect: episode.EffectDone, P: 0.05, From: 0, Retries: 2, RealStatus: episode.CallOK, RealResult: `"2026-01-02"`,
 			Target: &episode.PlantedTarget{Pointer: "/output", True: "2026-01-02", Wrong: "2026-01-12"},
 		}
 		switch i % 3 {

@@ -29,6 +29,8 @@ type Planted struct {
 	// From is the ordinal of the call where a lasting fault began: the call's own where it began here.
 	From   int            `json:"from"`
 	Target *PlantedTarget `json:"target,omitempty"` // nil where the fault changed no value
+	// Retries is how often the harness repeated the call before the model learned of it.
+	Retries int `json:"retries,omitempty"`
 	// What the tool said, before the fault. The result is absent when the tool did not run.
 	RealStatus     CallStatus `json:"real_status,omitempty"`
 	RealErrorClass string     `json:"real_error_class,omitempty"`

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,9 +28,6 @@ func (s *services) openFaults(context.Context) error {
 		if err := reader.Close(); err != nil {
 			return err
 		}
-	}
-	if f.Mitigate.Retry > 0 {
-		return errors.New("faults: mitigate is not built; leave it out")
 	}
 	if s.Registry != nil {
 		if err := s.faultTools(); err != nil {

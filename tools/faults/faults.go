@@ -79,7 +79,7 @@ func (p *Planter) Plant(call registry.PlantCall) *registry.Fault {
 			return p.strike(f, call)
 		}
 	}
-	if call.Refused {
+	if call.Refused || call.Again {
 		return nil
 	}
 	f := p.draw(call, digest)
@@ -171,6 +171,9 @@ func (p *Planter) strike(f *fault, call registry.PlantCall) *registry.Fault {
 		p.from[*call.Beside] = f.place
 	}
 	made := &registry.Fault{Planted: episode.Planted{Class: f.class.name, Variant: f.variant, P: f.p}}
+	if call.Tool.Access != nil && !outside(call.Tool) && len(call.Tool.Access(call.Trace.Arguments).Writes) == 0 { // it only reads
+		made.Retry = p.settings.Mitigate.Retry
+	}
 	f.class.plant(&strike{
 		Fault: made, fault: f, call: call, planter: p, settings: p.settings.Settings[f.class.name], rand: rand.New(rand.NewChaCha8(f.seed)),
 		trace: call.Session.Trace,
