@@ -190,3 +190,71 @@ func TestGateBroken(t *testing.T) {
 		t.Errorf("%d requests were made and %s was begun, want neither", p.requests.Load(), out)
 	}
 }
+
+// TestGateInterrupted holds that a gate that was interrupted in an outage goes on, and that errors which are played again cost nothing.
+func TestGateInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	acts := fmt.Sprintf(`{"id":"t5","setup":"test -e %s/up","prompt":"Say done.","verify":{"exact":"done"},"gold":[{"tool_calls":[{"name":"terminal","arguments":{"command":"true"}}]},{"content":"done"}]}`, dir)
+	lines := strings.Split(saidTasks(12), "\n")
+	lines[5] = acts // which the first step draws
+	tasks := write(t, "d.jsonl", strings.Join(lines, "\n"))
+	file := gateFiles(t, tasks, 2, map[string]float64{"run": 0.7})["run"]
+	again := write(t, "again.yaml", "")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(again, []byte(strings.Replace(string(text), "play: {", "play: {retry_errors: true, ", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := func(file, out string) []string {
+		return []string{"--base", file, "--candidate", file, "--margin", "0.1", "--night", "n", "--out", filepath.Join(dir, out)}
+	}
+	if r, code := judgedBy(t, args(file, "down")...); r.Verdict != gate.Broken || code != 7 || !strings.Contains(r.Reason, "ended without a value") {
+		t.Errorf("a task whose sandbox cannot be set up: %+v, exit code %d, want BROKEN and 7", r, code)
+	}
+
+	out := filepath.Join(dir, "out")
+	cmd := exec.Command(build(t), append([]string{"gate"}, args(file, "out")...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	failed := func() (n int) {
+		if exists(filepath.Join(out, "candidate", "run.json")) {
+			for outcome, count := range outcomes(t, episodes(t, filepath.Join(out, "candidate"))) {
+				if !outcome.AgentsDoing() {
+					n += count
+				}
+			}
+		}
+		return n
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	for failed() == 0 {
+		select {
+		case <-ended:
+			t.Fatalf("it ended before an episode did in an error: %s", cmd.ProcessState)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if got := trajgen(t, append([]string{"gate"}, args(file, "out")...)...); got.code != exitLocked {
+		t.Errorf("a second one in the same directory: exit code %d, %s, want %d", got.code, got.errOut, exitLocked)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	<-ended
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || exists(filepath.Join(out, "gate.json")) {
+		t.Fatalf("interrupted: exit code %d, want %d and no verdict", code, exitInterrupted)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "up"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r, code := judgedBy(t, args(again, "out")...); r.Verdict != gate.Pass || code != 0 || r.Unresolved != 0 {
+		t.Errorf("after the outage: %+v, exit code %d, want PASS with all plays resolved", r, code)
+	}
+	judgedBy(t, "replay", "--out", out)
+}

@@ -20,6 +20,9 @@ type Result struct {
 	Reason  string  `json:"reason,omitempty"` // why it is INCONCLUSIVE or BROKEN
 	Mode    string  `json:"mode"`
 	Metric  string  `json:"metric"`
+	// Base and Candidate are the fingerprints of the experiments.
+	Base      string `json:"base,omitempty"`
+	Candidate string `json:"candidate,omitempty"`
 	Question
 	Tasks      int     `json:"tasks"`
 	Steps      int     `json:"steps,omitempty"` // judged, each with a play of both arms

@@ -43,7 +43,7 @@ func (s Settings) finished(ctx context.Context) (*gate.Result, error) {
 		tasks[i] = gate.Paired{Base: base.plays[name], Candidate: candidate.plays[name]}
 	}
 	r := s.Look(s.Metric, tasks)
-	r.Clipped = base.clipped + candidate.clipped
+	r.Clipped, r.Base, r.Candidate = base.clipped+candidate.clipped, base.manifest.Fingerprint, candidate.manifest.Fingerprint
 	return r, nil
 }
 

@@ -37,11 +37,16 @@ type step struct {
 
 // arm is one side.
 type arm struct {
-	run   *run.Run
+	run   *run.Run        // nil where nothing is played
 	tasks []*episode.Task // in the order of the dataset
 	plays map[string]play // what has ended
 	at    int             // step that is planned, from 0; of the planner
+
+	fingerprint string
 }
+
+// again reports whether episodes that ended in an error are played again.
+func (a *arm) again() bool { return a.run != nil && a.run.Exp.File.Play.RetryErrors }
 
 func newNight(plan *gate.Plan, base, candidate *arm) *night {
 	n := &night{plan: plan, arms: [2]*arm{base, candidate}, walk: plan.Walk(), moved: make(chan struct{}), over: make(chan struct{})}
@@ -192,6 +197,6 @@ func (n *night) observe(a *arm, e pipeline.Event) {
 // result is what the walk says.
 func (n *night) result() *gate.Result {
 	r := n.walk.Result(n.plan.Metric)
-	r.Clipped = n.clipped
+	r.Clipped, r.Base, r.Candidate = n.clipped, n.arms[0].fingerprint, n.arms[1].fingerprint
 	return r
 }

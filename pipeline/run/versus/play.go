@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func (s Settings) arm(ctx context.Context, path, name string, watch check.Watch,
 	file, err := s.file(path)
 	if err == nil {
 		file.Out, file.Seed, file.Samples, file.Stepped = filepath.Join(s.Out, name), gate.NightSeed(s.Seed, "", s.Night), 1, true
-		file.Play.RetryErrors = false // what was judged stays
+		file.Play.RetryErrors = file.Play.RetryErrors && isRun(file.Out)
 		if file.Play.Preflight != run.PreflightOff {
 			file.Play.Preflight = run.PreflightMust
 		}
@@ -155,14 +156,26 @@ func (a *arm) names() (all []string) {
 	return all
 }
 
-// begun is a night that has judged what the journals hold.
+// begun is a night that has judged what the journals hold. What ended in an error is evidence against either verdict, if it is not
+// played again.
 func (s Settings) begun(ctx context.Context, plan *gate.Plan, base, candidate *arm) (*night, error) {
 	n := newNight(plan, base, candidate)
 	for i, dir := range []string{"base", "candidate"} {
-		if _, err := s.eachPlay(ctx, filepath.Join(s.Out, dir), func(p play) { n.arms[i].plays[p.id] = p }); err != nil {
+		m, err := s.eachPlay(ctx, filepath.Join(s.Out, dir), func(p play) { n.arms[i].plays[p.id] = p })
+		if err != nil {
 			return nil, err
 		}
+		n.arms[i].fingerprint = m.Fingerprint
 	}
+	if n.judge(); n.decided || !base.again() && !candidate.again() {
+		return n, nil
+	}
+	for _, a := range n.arms {
+		if a.again() {
+			maps.DeleteFunc(a.plays, func(_ string, p play) bool { return p.failed })
+		}
+	}
+	n.walk, n.clipped = plan.Walk(), 0
 	n.judge()
 	return n, nil
 }

@@ -95,14 +95,15 @@ type play struct {
 	id, task string
 	value    estimate.Interval
 	clipped  bool // the reward was not between 0 and 1
+	failed   bool // the outcome is not the agent's doing
 }
 
 // playOf reads an episode. One whose outcome is not the agent's doing has no value, and neither has one that nothing judged.
 func playOf(ep *episode.Episode, metric string) play {
-	p := play{id: ep.ID, task: ep.Key.Task, value: gate.Unresolved}
+	p := play{id: ep.ID, task: ep.Key.Task, value: gate.Unresolved, failed: !ep.Outcome.AgentsDoing()}
 	value := 0.0
 	switch {
-	case !ep.Outcome.AgentsDoing(), ep.Reward == nil && ep.Outcome != episode.Limit:
+	case p.failed, ep.Reward == nil && ep.Outcome != episode.Limit:
 		return p
 	case metric == Reward && ep.Reward != nil:
 		value = *ep.Reward
