@@ -90,7 +90,8 @@ func suite(random *rand.Rand, drop float64) (base, candidate []float64) {
 }
 
 // nights counts the verdicts of simulated nights of at most 4,000 plays, their plays, and how often the interval holds the drop.
-func nights(plan *gate.Plan, n int, drop float64, lost float64) (verdicts map[gate.Verdict]int, infra int, plays, held float64) {
+// The tasks are weighed by history plays of each; without, all are drawn alike.
+func nights(n int, drop, lost float64, history int) (verdicts map[gate.Verdict]int, infra int, plays, held float64) {
 	verdicts = map[gate.Verdict]int{}
 	for night := range n {
 		random := rand.New(rand.NewPCG(3, uint64(night)*256))
@@ -104,7 +105,16 @@ func nights(plan *gate.Plan, n int, drop float64, lost float64) (verdicts map[ga
 			}
 			return gate.Value(0)
 		}
-		plan.Seed = uint64(night)
+		var known []estimate.Cluster
+		if history > 0 {
+			known = make([]estimate.Cluster, len(base))
+			for i := range known {
+				for range history {
+					known[i].Add(toss(random, base[i]).Low)
+				}
+			}
+		}
+		plan := gate.NewPlan(gate.Usual, uint64(night), "", make([]string, len(base)), known)
 		walk := plan.Walk()
 		for step := 1; step <= 2000; step++ {
 			i := plan.Draw(step)
@@ -125,31 +135,26 @@ func nights(plan *gate.Plan, n int, drop float64, lost float64) (verdicts map[ga
 	return verdicts, infra, plays, held
 }
 
-func names(n int) (all []string) {
-	for i := range n {
-		all = append(all, fmt.Sprint("task", i))
-	}
-	return all
-}
-
 // TestRates holds how often each verdict is said. A false verdict in 5 % of 300 nights would be one in more than 27 with a chance below
 // 0.1 %.
 func TestRates(t *testing.T) {
 	tests := []struct {
 		drop               float64
-		nights             int
+		nights, history    int
 		leastPass, maxPass int
 		leastFail, maxFail int
 		least, most        float64 // mean plays
 	}{
-		{0.03, 300, 0, 27, 0, 27, 0, 4000},
-		{0, 300, 235, 282, 0, 4, 1830, 2200},
-		{0.1, 200, 0, 1, 199, 200, 0, 700},
+		{0.03, 300, 0, 0, 27, 0, 27, 0, 4000},
+		{0, 300, 0, 235, 282, 0, 4, 1830, 2200},
+		{0.1, 200, 0, 0, 1, 199, 200, 0, 700},
+		{0.03, 150, 12, 0, 17, 0, 17, 0, 4000},
+		{0, 150, 12, 128, 150, 0, 2, 1300, 1800},
 	}
 	for _, tt := range tests {
-		t.Run(fmt.Sprint("drop of ", tt.drop), func(t *testing.T) {
+		t.Run(fmt.Sprintf("drop of %v, %d plays known", tt.drop, tt.history), func(t *testing.T) {
 			t.Parallel()
-			got, _, plays, held := nights(gate.NewPlan(gate.Usual, 0, "", names(100), nil), tt.nights, tt.drop, 0)
+			got, _, plays, held := nights(tt.nights, tt.drop, 0, tt.history)
 			t.Logf("%v in %.0f plays, intervals hold the truth in %.3f", got, plays, held)
 			if got[gate.Pass] < tt.leastPass || got[gate.Pass] > tt.maxPass || got[gate.Fail] < tt.leastFail || got[gate.Fail] > tt.maxFail {
 				t.Errorf("verdicts of %d nights: %v, want PASS in %d to %d, FAIL in %d to %d", tt.nights, got, tt.leastPass, tt.maxPass, tt.leastFail, tt.maxFail)
@@ -167,12 +172,12 @@ func TestRates(t *testing.T) {
 // TestUnresolvedCost holds that plays without a value never make a verdict, and are named when they prevented one.
 func TestUnresolvedCost(t *testing.T) {
 	t.Parallel()
-	got, infra, _, _ := nights(gate.NewPlan(gate.Usual, 0, "", names(100), nil), 60, 0, 0.015)
+	got, infra, _, _ := nights(60, 0, 0.015, 0)
 	t.Logf("%v, %d for want of resolved plays", got, infra)
 	if got[gate.Fail] > 1 || got[gate.Pass] > 40 || infra < 10 {
 		t.Errorf("verdicts with 1.5 %% of the plays unresolved: %v, infra %d; want no FAIL, fewer PASS, and infra named", got, infra)
 	}
-	got, _, _, _ = nights(gate.NewPlan(gate.Usual, 0, "", names(100), nil), 5, 0, 0.1)
+	got, _, _, _ = nights(5, 0, 0.1, 0)
 	if got[gate.Broken] != 5 {
 		t.Errorf("verdicts with 10 %% of the plays unresolved: %v, want BROKEN", got)
 	}
@@ -193,7 +198,7 @@ func TestWeights(t *testing.T) {
 			}
 		}
 	}
-	weighed, alike := gate.NewPlan(gate.Usual, 7, "n", names(100), history), gate.NewPlan(gate.Usual, 7, "n", names(100), nil)
+	weighed, alike := gate.NewPlan(gate.Usual, 7, "n", make([]string, 100), history), gate.NewPlan(gate.Usual, 7, "n", make([]string, 100), nil)
 	if most := math.Sqrt((0.5 + 0.03) / 0.03); weighed.W <= 1 || weighed.W > most {
 		t.Errorf("greatest weight %v, want above 1 and at most %v", weighed.W, most)
 	}

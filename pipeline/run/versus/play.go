@@ -82,6 +82,9 @@ func (s Settings) open(ctx context.Context, watch check.Watch, w io.Writer) (bas
 // arm opens a run file, or that of a run directory, to be played in a run directory of the gate.
 func (s Settings) arm(ctx context.Context, path, name string, watch check.Watch, w io.Writer) (*arm, error) {
 	file, err := s.file(path)
+	if err == nil && (file.Faults.Twins || file.Sweep.Varied().Combinations() > 1) {
+		err = errors.New("a gate plays neither twins nor sweeps: leave faults.twins and sweep out")
+	}
 	if err == nil {
 		file.Out, file.Seed, file.Samples, file.Stepped = filepath.Join(s.Out, name), gate.NightSeed(s.Seed, "", s.Night), 1, true
 		file.Play.RetryErrors = file.Play.RetryErrors && isRun(file.Out)
@@ -89,9 +92,6 @@ func (s Settings) arm(ctx context.Context, path, name string, watch check.Watch,
 			file.Play.Preflight = run.PreflightMust
 		}
 		err = file.Validate()
-	}
-	if err == nil && (file.Faults.Twins || file.CheckSweep() != nil || len(file.Sweep.Model) > 0) {
-		err = errors.New("a gate plays neither twins nor sweeps: leave faults.twins and sweep out")
 	}
 	if err != nil {
 		return nil, run.AsMistake(fmt.Errorf("%s: %w", name, err))
