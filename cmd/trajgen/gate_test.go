@@ -258,3 +258,20 @@ func TestGateInterrupted(t *testing.T) {
 	}
 	judgedBy(t, "replay", "--out", out)
 }
+
+// TestGateBudget holds that a gate whose candidate has spent its budget goes on with a higher one, and says what it would have said.
+func TestGateBudget(t *testing.T) {
+	t.Parallel()
+	dir, tasks := t.TempDir(), write(t, "d.jsonl", saidTasks(12))
+	gateWith := func(out string, tokens int) []string {
+		file := write(t, "run.yaml", fmt.Sprintf("dataset: {path: %s}\nscripted: {policy: noisy, skill: 0.7}\nmodel: {max_tokens: 300}\nsandbox: {backend: local}\nplay: {workers: 4}\nbudget: {tokens: %d}\n", tasks, tokens))
+		return []string{"--base", file, "--candidate", file, "--margin", "0.1", "--night", "n", "--out", filepath.Join(dir, out)}
+	}
+	want, _ := judgedBy(t, gateWith("rich", 0)...)
+	if got := trajgen(t, append([]string{"gate"}, gateWith("poor", 600_000)...)...); got.code != exitBudget || !strings.Contains(got.errOut, "with a higher one") || exists(filepath.Join(dir, "poor", "gate.json")) {
+		t.Errorf("exit code %d, %s, want %d and no verdict", got.code, got.errOut, exitBudget)
+	}
+	if r, code := judgedBy(t, gateWith("poor", 0)...); r != want || code != 0 {
+		t.Errorf("with a higher budget: %+v, exit code %d, want %+v", r, code, want)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"trajgen/outputs/estimate"
 	"trajgen/outputs/gate"
 	"trajgen/outputs/log/disk"
+	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/run/check"
 )
@@ -61,7 +62,11 @@ func (s Settings) play(ctx context.Context, watch check.Watch, w io.Writer) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if err := n.play(ctx, watch); err != nil {
+	err = n.play(ctx, watch)
+	if _, broke := errors.AsType[*budget.Reached](err); broke {
+		return nil, fmt.Errorf("%w; with a higher one in the run file the same command goes on", err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w; the same command goes on", err)
 	}
 	r := n.result()
@@ -104,7 +109,7 @@ func (s Settings) arm(ctx context.Context, path, name string, watch check.Watch,
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	a := &arm{run: opened, plays: map[string]play{}}
 	for task, err := range opened.Exp.Playable(opened.Exp.Source.Tasks(ctx)) {
