@@ -118,9 +118,8 @@ func Means(tasks []Cluster) []float64 {
 func (s *Sample) bounds() *Interval {
 	var b Interval
 	for _, name := range slices.Sorted(maps.Keys(s.tasks)) {
-		c := s.tasks[name]
-		Plays := float64(c.N+c.Open) * float64(len(s.tasks))
-		b.Low, b.High = b.Low+c.Sum/Plays, b.High+(c.Sum+float64(c.Open))/Plays
+		task, n := s.tasks[name].bounds(), float64(len(s.tasks))
+		b.Low, b.High = b.Low+task.Low/n, b.High+task.High/n
 	}
 	return &b
 }

@@ -35,6 +35,12 @@ func (c *Cluster) Add(v float64) { c.N, c.Sum, c.squares = c.N+1, c.Sum+v, c.squ
 
 func (c Cluster) Mean() float64 { return c.Sum / float64(c.N) }
 
+// bounds are the mean with all that is open as 0, and as 1.
+func (c Cluster) bounds() Interval {
+	n := float64(c.N + c.Open)
+	return Interval{c.Sum / n, (c.Sum + float64(c.Open)) / n}
+}
+
 // deviation is the sum of the squared distances from the mean.
 func (c Cluster) deviation() float64 { return max(0, c.squares-c.Sum*c.Mean()) }
 
@@ -69,8 +75,10 @@ func Student(values []float64) Interval { return meanInterval(values, len(values
 // Paired is of the mean of independent differences between -1 and 1, two at least. Two differences of a half, one
 // up and one down, stand for what so few tasks have not shown.
 func Paired(differences []float64) Interval {
-	return meanInterval(append(slices.Clone(differences), 0.5, -0.5), len(differences)-1).within(-1, 1)
+	return meanInterval(append(slices.Clone(differences), pseudoTasks...), len(differences)-1).within(-1, 1)
 }
+
+var pseudoTasks = []float64{0.5, -0.5}
 
 func meanInterval(values []float64, freedom int) Interval {
 	mean, deviation := moments(values)
@@ -181,9 +189,12 @@ func Wilson(share, n float64) Interval {
 }
 
 // T975 is the 97.5 % quantile of Student's t distribution.
-func T975(df int) float64 {
+func T975(df int) float64 { return upperT(0.025, df) }
+
+// upperT is what Student's t exceeds with the chance of tail, which is less than a half.
+func upperT(tail float64, df int) float64 {
 	n := float64(df)
-	x := mathext.InvRegIncBeta(n/2, 0.5, 0.05)
+	x := mathext.InvRegIncBeta(n/2, 0.5, 2*tail)
 	return math.Sqrt(n * (1 - x) / x)
 }
 

@@ -28,12 +28,12 @@ type Difference struct {
 	// them so unevenly. Nil when no task changed.
 	SignP *float64 `json:"sign_p"`
 
-	Success Change `json:"success_rate"`
-	Reward  Change `json:"reward"`
-	Turns   Change `json:"turns"`
-	Tokens  Change `json:"tokens"`
-	CostUSD Change `json:"cost_usd"`
-	Elapsed Change `json:"elapsed_s"`
+	Success estimate.Change `json:"success_rate"`
+	Reward  estimate.Change `json:"reward"`
+	Turns   estimate.Change `json:"turns"`
+	Tokens  estimate.Change `json:"tokens"`
+	CostUSD estimate.Change `json:"cost_usd"`
+	Elapsed estimate.Change `json:"elapsed_s"`
 
 	// Moves count pairs of episodes with the same task and sample by their outcomes, those that differ.
 	Moves []OutcomeMove `json:"moves"`
@@ -47,16 +47,6 @@ type PairedTasks struct {
 	Uncompared int `json:"uncompared"` // in both, but in one of them only errors, or nothing that was judged
 	OnlyFrom   int `json:"only_from"`
 	OnlyTo     int `json:"only_to"`
-}
-
-// Change is a mean in each run, over the same tasks with equal weight, and the change between them.
-//
-// The interval of the change is over the differences task by task: what the runs have in common, easy and hard tasks,
-// takes no part in it. Samples of a task are averaged first.
-type Change struct {
-	From   *float64          `json:"from"`
-	To     *float64          `json:"to"`
-	Change estimate.Estimate `json:"change"`
 }
 
 // OutcomeMove counts episodes that ended one way in the first run and another in the second.
@@ -146,6 +136,10 @@ func (c *Comparison) add(s *side, ep *episode.Episode) {
 	t := tallyOf(&s.tasks, ep.Key.Task)
 	t.row = ep.Row
 	s.outcomes[sampleOf{kept(ep.Key.Task), ep.Key.Sample}] = kept(ep.Outcome)
+	if !judged(ep) && len(ep.Task.Verify) > 0 {
+		t.values[reward].Open++
+		t.values[success].Open++
+	}
 	if !ep.Outcome.AgentsDoing() {
 		t.errors++
 		return
@@ -172,10 +166,10 @@ func (c *Comparison) add(s *side, ep *episode.Episode) {
 // Finish says what changed.
 func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 	d := &Difference{
-		From: from, To: to, Experiment: append([]string{}, experiment...), Estimand: estimand,
+		From: from, To: to, Experiment: append([]string{}, experiment...), Estimand: estimate.Estimand,
 		Moves: c.moves(), Changed: []ChangedTask{},
 	}
-	var pairs [measures]paired
+	var pairs [measures]estimate.Comparison
 	for _, name := range slices.Sorted(maps.Keys(c.from.tasks)) {
 		a, b := c.from.tasks[name], c.to.tasks[name]
 		if b == nil {
@@ -183,7 +177,9 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 			continue
 		}
 		for m := range pairs {
-			pairs[m].add(a.values[m], b.values[m])
+			if m <= reward || a.values[m].Open+b.values[m].Open == 0 { // else the mean of what happens to be known is a guess
+				pairs[m].Add(a.values[m], b.values[m])
+			}
 		}
 		if a.values[success].N == 0 || b.values[success].N == 0 {
 			d.Tasks.Uncompared++
@@ -197,8 +193,13 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 	if c.outside {
 		ofRewards = estimate.MethodT
 	}
-	d.Success, d.Reward, d.Turns = pairs[success].change(estimate.MethodPaired), pairs[reward].change(ofRewards), pairs[turns].change(estimate.MethodT)
-	d.Tokens, d.CostUSD, d.Elapsed = pairs[tokens].change(estimate.MethodT), pairs[cost].change(estimate.MethodT), pairs[elapsed].change(estimate.MethodT)
+	changes := []*estimate.Change{&d.Success, &d.Reward, &d.Turns, &d.Tokens, &d.CostUSD, &d.Elapsed}
+	for m, method := range []estimate.Method{
+		estimate.MethodPaired, ofRewards, estimate.MethodT, estimate.MethodT, estimate.MethodT, estimate.MethodT,
+	} {
+		*changes[m] = pairs[m].Change(method)
+	}
+	estimate.Correct(changes)
 	d.SignP = estimate.SignTest(d.Better, d.Worse)
 	slices.SortFunc(d.Changed, func(a, b ChangedTask) int {
 		return cmp.Or(cmp.Compare(b.size(), a.size()), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Task, b.Task))
@@ -248,29 +249,4 @@ func (t ChangedTask) size() float64 {
 		size += math.Abs(*t.To.Reward-*t.From.Reward) / 1e6
 	}
 	return size
-}
-
-const estimand = "the mean difference over tasks like these, each once; fixed_suite is over these very tasks"
-
-// paired collects the plays of the same tasks in both runs.
-type paired struct{ from, to []estimate.Cluster }
-
-// add adds a task of which both runs know all values: a mean of what happens to be known is a guess.
-func (p *paired) add(from, to estimate.Cluster) {
-	if from.N > 0 && to.N > 0 && from.Open+to.Open == 0 {
-		p.from, p.to = append(p.from, from), append(p.to, to)
-	}
-}
-
-func (p *paired) change(m estimate.Method) Change {
-	from, to := estimate.Means(p.from), estimate.Means(p.to)
-	differences := make([]float64, len(from))
-	for i := range differences {
-		differences[i] = to[i] - from[i]
-	}
-	c := Change{From: estimate.Of(from, estimate.MethodT).Mean, To: estimate.Of(to, estimate.MethodT).Mean, Change: estimate.Of(differences, m)}
-	if m.Name == estimate.MethodPaired.Name { // the values are between 0 and 1
-		c.Change.FixedSuite = estimate.SuiteDifference(p.from, p.to)
-	}
-	return c
 }

@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -108,4 +109,87 @@ func TestDifferenceVerdict(t *testing.T) {
 			t.Errorf("%s: the page does not say %q:\n%s", tt.name, tt.want, page.String())
 		}
 	}
+}
+
+// TestDifferenceIsProvedWhateverIsUnresolved: nine tasks of twenty without a verdict could have gone the other way.
+func TestDifferenceIsProvedWhateverIsUnresolved(t *testing.T) {
+	for _, lost := range []int{0, 1, 9} {
+		from, to := tasksOf(0, 20), tasksOf(20, 20)
+		for i := range lost {
+			from[i] = failed(to[i].Key.Task, 0)
+			from[i].Task.Verify = []episode.Check{{}}
+			to[i] = from[i]
+		}
+		got := compare(from, to).Success
+		if want := map[int]int{0: 1, 1: 1, 9: 0}[lost]; got.Proves != want || got.Change.Proves() != 1 || got.Change.Unresolved != 2*lost {
+			t.Errorf("%d unresolved: proves %d, want %d: %s", lost, got.Proves, want, show(got))
+		}
+		if b := got.Change.Bounds; lost > 0 && (!near(b.Low, 1-float64(lost)/10) || b.High != 1) {
+			t.Errorf("%d unresolved: bounds %s", lost, show(b))
+		}
+	}
+}
+
+// TestDetectable plays changes of just the size that is to be seen 4 times of 5.
+func TestDetectable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	play := func(p float64) [][]float64 {
+		rewards := make([][]float64, 100)
+		for i := range rewards {
+			for range 4 {
+				v := 0.0
+				if rng.Float64() < p {
+					v = 1
+				}
+				rewards[i] = append(rewards[i], v)
+			}
+		}
+		return rewards
+	}
+	first := compare(byTask(play(0.5)...), byTask(play(0.5)...)).Success
+	at := *first.Detectable.FixedSuite
+	// Twice 0.25/400, and two pseudo tasks: a standard error of 0.0355.
+	if at < 0.075 || at > 0.1 || *first.Detectable.Tasks < 0.075 || *first.Detectable.Tasks > 0.11 {
+		t.Fatalf("detectable: %s", show(first.Detectable))
+	}
+	seen := 0
+	for range 300 {
+		i := compare(byTask(play(0.5-at/2)...), byTask(play(0.5+at/2)...)).Success.Change
+		if middle := (i.FixedSuite.Low + i.FixedSuite.High) / 2; middle-(i.FixedSuite.High-middle)*1.6449/1.96 > 0 {
+			seen++
+		}
+	}
+	if seen < 215 || seen > 265 {
+		t.Errorf("seen %d times of 300, want about 240", seen)
+	}
+}
+
+// TestDifferenceCorrects: several measures make one that stands out by chance likelier, and only those that can be tested count.
+func TestDifferenceCorrects(t *testing.T) {
+	d := compare(tasksOf(6, 20), tasksOf(14, 20))
+	// Eight differences of 1, twelve of 0, and 0.5 and -0.5: 8/22, of the sum of squares 8.5 - 64/22.
+	mean := 8. / 22
+	if want := studentP(mean/math.Sqrt((8.5-64./22)/22/21), 19); !near(*d.Success.P, want) {
+		t.Errorf("p = %v, want %v", *d.Success.P, want)
+	}
+	if d.Turns.P != nil || d.Turns.PHolm != nil {
+		t.Errorf("turns, which are all equal, have p = %s", show(d.Turns))
+	}
+	if !near(*d.Success.PHolm, 2**d.Success.P) || !near(*d.Reward.PHolm, 2**d.Reward.P) { // two can be tested
+		t.Errorf("corrected: %s and %s", show(d.Success), show(d.Reward))
+	}
+}
+
+// studentP is twice the upper tail of Student's t by Simpson's rule.
+func studentP(t, df float64) float64 {
+	density := func(x float64) float64 { return math.Pow(1+x*x/df, -(df+1)/2) }
+	a, _ := math.Lgamma((df + 1) / 2)
+	b, _ := math.Lgamma(df / 2)
+	const steps = 20000
+	h, sum := t/steps, 0.0
+	for i := range steps {
+		x := float64(i) * h
+		sum += density(x) + 4*density(x+h/2) + density(x+h)
+	}
+	return 1 - 2*sum*h/6*math.Exp(a-b)/math.Sqrt(df*math.Pi)
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"trajgen/outputs/estimate"
 )
 
 // WriteTerminal writes the difference for a terminal of the given width (at least 40; 0 is 80).
@@ -27,20 +29,27 @@ func (d *Difference) facts() []fact {
 		facts = append(facts, fact{name: "left out", text: strings.Join(left, ", "), alert: true})
 	}
 	facts = append(facts,
-		fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", alert: d.Success.Change.Proves() < 0},
+		fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", alert: d.Success.Proves < 0},
 		fact{name: "tasks that", text: fmt.Sprintf("got better %s, got worse %s, stayed %s%s",
 			Thousands(d.Better), Thousands(d.Worse), Thousands(d.Same), d.sign())},
 	)
+	if at := d.Success.Detectable; at.Tasks != nil && d.Success.Proves == 0 {
+		text := "changes of the success rate from " + percent(*at.Tasks)
+		if at.FixedSuite != nil {
+			text += "; of these very tasks from " + percent(*at.FixedSuite)
+		}
+		facts = append(facts, fact{name: "detectable", text: text})
+	}
 	for _, row := range []struct {
 		name   string
-		change Change
+		change estimate.Change
 		format func(float64) string
 	}{
 		{"success rate", d.Success, percent}, {"reward", d.Reward, decimal}, {"turns", d.Turns, decimal},
 		{"tokens", d.Tokens, significant}, {"cost", d.CostUSD, dollars}, {"seconds", d.Elapsed, significant},
 	} {
 		if row.change.From != nil {
-			facts = append(facts, fact{name: row.name, text: row.change.text(row.format)})
+			facts = append(facts, fact{name: row.name, text: changeText(row.change, row.format)})
 		}
 	}
 	for _, line := range d.Experiment {
@@ -60,11 +69,14 @@ func (d *Difference) verdict() string {
 	case e.Low == nil:
 		return "too few tasks to tell"
 	}
-	switch e.Proves() {
+	switch d.Success.Proves {
 	case 1:
 		return "better: the interval of the success rate's change lies above zero"
 	case -1:
 		return "worse: the interval of the success rate's change lies below zero"
+	}
+	if e.Proves() != 0 {
+		return "no difference is proved: what was not judged could undo it"
 	}
 	return "no difference is proved: the interval of the success rate's change holds zero"
 }
@@ -76,7 +88,7 @@ func (d *Difference) sign() string {
 	return "; sign test p = " + strconv.FormatFloat(*d.SignP, 'g', 2, 64)
 }
 
-func (c Change) text(format func(float64) string) string {
+func changeText(c estimate.Change, format func(float64) string) string {
 	text := number(c.From, format) + " → " + number(c.To, format)
 	if mean := c.Change.Mean; mean != nil {
 		sign := ""
