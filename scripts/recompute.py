@@ -374,6 +374,8 @@ def main(what, document, *files):
     for name, keys in (("episodes", ("planned", "missing", "twins")), ("time", ("wall_us", "episodes_per_second"))):
         for key in keys if what == "report" else ():
             got[name].pop(key, None)
+    if any(not 0 <= r["reward"] <= 1 for each in rows for r in each if judged(r)):
+        sys.exit("recompute.py: some rewards are not between 0 and 1; their intervals are not computed here")
     wrong = []
     compared = against({"report": report, "diff": diff}[what](*rows), got, "", wrong)
     print("\n".join(wrong) or f"{what}: {compared} values are as the rows say")

@@ -23,7 +23,9 @@ type Estimate struct {
 	// Unresolved Plays were to be judged and were not; Bounds are the mean if all of them had been 0, and if all had been 1.
 	Unresolved int       `json:"unresolved,omitempty"`
 	Bounds     *Interval `json:"bounds,omitempty"`
-	Note       string    `json:"note,omitempty"` // why there is no interval, or what it does not say
+	// Outside counts values that are not between 0 and 1, where they should be: they have another interval, and no bounds.
+	Outside int    `json:"outside,omitempty"`
+	Note    string `json:"note,omitempty"` // why there is no interval, or what it does not say
 }
 
 // Proves is 1 or -1 when the whole interval lies on one side of zero.
@@ -42,11 +44,11 @@ func (e Estimate) Proves() int {
 // Sample collects values by task.
 type Sample struct {
 	tasks   map[string]*Cluster
-	outside bool // some value is not between 0 and 1
+	outside Outside
 }
 
 func (s *Sample) Add(task string, value float64) {
-	s.outside = s.outside || value < 0 || value > 1
+	s.outside.Add(value)
 	s.task(task).Add(value)
 }
 
@@ -86,7 +88,7 @@ func (s *Sample) played() (tasks []Cluster) {
 func (s *Sample) Estimate() Estimate {
 	tasks := s.played()
 	m := MethodUnit
-	if s.outside {
+	if s.outside.Any() {
 		m = MethodT
 	}
 	e := Of(Means(tasks), m)
@@ -94,14 +96,13 @@ func (s *Sample) Estimate() Estimate {
 	for _, c := range s.tasks {
 		e.Unresolved += c.Open
 	}
-	switch {
-	case !s.outside:
-		e.FixedSuite = Suite(tasks)
-		if e.Unresolved > 0 {
-			e.Bounds = s.bounds()
-		}
-	case e.Low != nil:
-		e.Note = "some values are not between 0 and 1: the interval is Student's t, which is too narrow for few tasks"
+	if s.outside.Any() {
+		s.outside.Tell(&e)
+		return e
+	}
+	e.FixedSuite = Suite(tasks)
+	if e.Unresolved > 0 {
+		e.Bounds = s.bounds()
 	}
 	return e
 }

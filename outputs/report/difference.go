@@ -78,7 +78,7 @@ func (s TaskScore) share() float64 { return float64(s.Successes) / float64(s.Sam
 // Comparison collects the episodes of two runs. It holds some numbers for each task, and how each episode ended.
 type Comparison struct {
 	from, to side
-	outside  bool // some reward is not between 0 and 1
+	outside  estimate.Outside // rewards
 }
 
 // side is what is known of one run.
@@ -147,7 +147,7 @@ func (c *Comparison) add(s *side, ep *episode.Episode) {
 	if judged(ep) {
 		t.values[reward].Add(*ep.Reward)
 		t.values[success].Add(succeeded(ep))
-		c.outside = c.outside || *ep.Reward < 0 || *ep.Reward > 1
+		c.outside.Add(*ep.Reward)
 	}
 	t.values[turns].Add(float64(len(ep.Turns)))
 	if ep.Usage.Reported {
@@ -190,7 +190,7 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 	}
 	d.Tasks.OnlyTo = len(c.to.tasks) - d.Tasks.Compared - d.Tasks.Uncompared
 	ofRewards := estimate.MethodPaired
-	if c.outside {
+	if c.outside.Any() {
 		ofRewards = estimate.MethodT
 	}
 	changes := []*estimate.Change{&d.Success, &d.Reward, &d.Turns, &d.Tokens, &d.CostUSD, &d.Elapsed}
@@ -200,6 +200,7 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 		*changes[m] = pairs[m].Change(method)
 	}
 	estimate.Correct(changes)
+	c.outside.Tell(&d.Reward.Change)
 	d.SignP = estimate.SignTest(d.Better, d.Worse)
 	slices.SortFunc(d.Changed, func(a, b ChangedTask) int {
 		return cmp.Or(cmp.Compare(b.size(), a.size()), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Task, b.Task))

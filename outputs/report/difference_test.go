@@ -193,3 +193,11 @@ func studentP(t, df float64) float64 {
 	}
 	return 1 - 2*sum*h/6*math.Exp(a-b)/math.Sqrt(df*math.Pi)
 }
+
+// TestDifferenceOfOtherRewards: pseudo tasks, bounds and a fixed suite are of values between 0 and 1.
+func TestDifferenceOfOtherRewards(t *testing.T) {
+	got := compare(byTask([]float64{1, 1}, []float64{-2, 1}, []float64{1, 0}), byTask([]float64{5, 5}, []float64{1, 1}, []float64{0, 0})).Reward.Change
+	if got.Outside != 3 || got.Method != "t" || got.FixedSuite != nil || !strings.HasPrefix(got.Note, "3 of the values are not between 0 and 1 (from -2 to 5)") {
+		t.Errorf("change = %s", show(got))
+	}
+}

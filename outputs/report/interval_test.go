@@ -44,8 +44,8 @@ func TestIntervals(t *testing.T) {
 			if got.Mean == nil || got.Low == nil || !near(*got.Mean, tt.mean) || !near(*got.Low, tt.low) || !near(*got.High, tt.high) {
 				t.Errorf("reward = %s, want %v [%v, %v]", show(got), tt.mean, tt.low, tt.high)
 			}
-			if got.Method == "t" != strings.Contains(got.Note, "not between 0 and 1") {
-				t.Errorf("method %q with the note %q", got.Method, got.Note)
+			if got.Method == "t" != strings.HasPrefix(got.Note, "3 of the values are not between 0 and 1 (from 1 to 4)") || got.Method == "t" != (got.Outside == 3) {
+				t.Errorf("method %q, %d outside, with the note %q", got.Method, got.Outside, got.Note)
 			}
 		})
 	}
