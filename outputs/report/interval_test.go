@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,7 +124,7 @@ func TestIntervalsHold(t *testing.T) {
 		}
 		return rewards
 	}
-	var one, suite, paired int
+	var one, student, suite, paired int
 	for range nights {
 		var once, often, again [][]float64
 		truth := 0.0
@@ -135,6 +136,9 @@ func TestIntervalsHold(t *testing.T) {
 		if r := reportOf(report.Meta{}, byTask(once...)...).SuccessRate; *r.Low <= 0.9 && 0.9 <= *r.High {
 			one++
 		}
+		if i := estimate.Student(slices.Concat(once...)); i.Low <= 0.9 && 0.9 <= i.High {
+			student++
+		}
 		if i := reportOf(report.Meta{}, byTask(often...)...).SuccessRate.FixedSuite; i.Low <= truth && truth <= i.High {
 			suite++
 		}
@@ -143,6 +147,9 @@ func TestIntervalsHold(t *testing.T) {
 		}
 	}
 	t.Logf("of %d: tasks like these %d, these very tasks %d, no change %d", nights, one, suite, paired)
+	if student > 500 { // the suites would not tell the two apart
+		t.Errorf("Student's t holds %d times of %d, want 500 at most", student, nights)
+	}
 	if one < 970 || suite < 930 || paired < 950 {
 		t.Errorf("of %d: tasks like these %d, these very tasks %d, no change %d; want 970, 930, 950 at least", nights, one, suite, paired)
 	}
