@@ -106,7 +106,9 @@ func (p faulted) answer(ctx context.Context) (text string, err error) {
 	for retry := 1; err != nil && p.fault != nil && retry <= first.Retry && ctx.Err() == nil; retry++ {
 		again := p.session.planter.Plant(PlantCall{Session: p.session, Tool: p.tool, Place: p.place, Trace: &p.call, Again: true})
 		if again == nil || again.Around == nil {
-			again = &Fault{Around: func(ctx context.Context, _ *Env, run func(context.Context) (string, error)) (string, error) { return run(ctx) }}
+			again = &Fault{Around: func(ctx context.Context, _ *Env, run func(context.Context) (string, error)) (string, error) {
+				return run(ctx)
+			}}
 		}
 		p.fault = again
 		if text, err = p.around(ctx); p.fault == nil {
