@@ -25,7 +25,7 @@ type Estimate struct {
 	Bounds     *Interval `json:"bounds,omitempty"`
 	// Outside counts values that are not between 0 and 1, where they should be: they have another interval, and no bounds.
 	Outside int    `json:"outside,omitempty"`
-	Note    string `json:"note,omitempty"` // why there is no interval, or what it does not say
+	Note    string `json:"note,omitempty"` // why the interval is missing, or what it does not say
 }
 
 // Proves is 1 or -1 when the whole interval lies on one side of zero.

@@ -78,7 +78,7 @@ func faulted(class string, ordinal int, at episode.Place) func(*rollout.Player, 
 	}
 }
 
-// TestTwinCrossed exchanges results of the turn where the two part: that the earlier call shows another one is no divergence.
+// TestTwinCrossed exchanges results of the turn where the two part: the earlier call shows another one, and the two have not diverged.
 func TestTwinCrossed(t *testing.T) {
 	t.Parallel()
 	echo := func(id string) episode.Call {

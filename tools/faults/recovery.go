@@ -23,7 +23,7 @@ func Recoverable(file string) (func(task, tool, class string) *bool, error) {
 	}
 	var all []Recovery
 	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("faults.recoverable: %s is no list of trajgen check --faults --json: %w", file, err)
+		return nil, fmt.Errorf("faults.recoverable: %s is not a list of trajgen check --faults --json: %w", file, err)
 	}
 	known := map[Recovery]bool{}
 	for _, r := range all {
