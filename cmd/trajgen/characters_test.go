@@ -24,29 +24,42 @@ type truth struct {
 
 const valueless = -1.0
 
-// characters have what is known of them for an error that stays, an error that passes, and a wrong value.
-var characters = map[string][3]truth{
+// characters have what is known of them for an error that stays, an error that passes, a wrong value, and a result without its content,
+// which has no value that could be copied.
+var characters = map[string][4]truth{
 	"retrier:0.9": {
 		{1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless}, {0.1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless},
-		{1, map[string]float64{"retry": 0}, 1},
+		{1, map[string]float64{"retry": 0}, 1}, {0, map[string]float64{"retry": 0}, valueless},
 	},
 	"giver_up": {
 		{1, map[string]float64{"gives_up": 1}, valueless}, {1, map[string]float64{"gives_up": 1}, valueless}, {1, map[string]float64{"retry": 0}, 1},
+		{0, map[string]float64{"retry": 0}, valueless},
 	},
 	"gullible:0.5": { // it goes on as if the call had worked, and these calls change nothing
 		{0, map[string]float64{"retry": 0.5}, valueless}, {0, map[string]float64{"retry": 0.5}, valueless}, {1, map[string]float64{"retry": 0}, 1},
+		{0, map[string]float64{"retry": 0}, valueless},
 	},
 	"checker:0.8,0.9": {
 		{1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless}, {0.1, map[string]float64{"retry": 0.9, "gives_up": 0.1}, valueless},
-		{0.28, map[string]float64{"retry": 0.8}, 0.28},
+		{0.28, map[string]float64{"retry": 0.8}, 0.28}, {0, map[string]float64{"retry": 0.8}, valueless},
 	},
 	"switcher:0.9": {
 		{0.1, map[string]float64{"switch": 0.9, "gives_up": 0.1}, valueless}, {0.1, map[string]float64{"switch": 0.9, "gives_up": 0.1}, valueless},
-		{1, map[string]float64{"switch": 0}, 1},
+		{1, map[string]float64{"switch": 0}, 1}, {0, map[string]float64{"switch": 0}, valueless},
 	},
 }
 
-var characterClasses = [3]string{"error_permanent", "error_transient", "wrong_value"}
+// characterClasses are in the order of the report's cells.
+var characterClasses = []string{"duplicated", "empty", "error_permanent", "error_transient", "slow", "timeout", "timeout:done", "tool_missing", "wrong_value"}
+
+// of is what is known for a class. To take long, or to run a command twice that changes nothing, does nothing.
+func of(truths [4]truth, class string) truth {
+	at, ok := map[string]int{"error_permanent": 0, "tool_missing": 0, "error_transient": 1, "timeout": 1, "timeout:done": 1, "wrong_value": 2, "empty": 3}[class]
+	if !ok {
+		return truth{0, map[string]float64{"retry": 0, "switch": 0}, valueless}
+	}
+	return truths[at]
+}
 
 // sums are tasks of one command, whose result is in no file and is the answer.
 func sums(tasks int) string {
@@ -81,7 +94,7 @@ func measured(t *testing.T, policy, faults string, args ...string) *reliability.
 // playCharacter plays a character through sums.
 func playCharacter(t *testing.T, policy string, tasks, samples, pairs, seed int) *reliability.Report {
 	t.Helper()
-	faults := fmt.Sprintf("twins: true\nclasses: [%s, none]\npairs: %d\nalternatives: [[terminal, execute_code]]\n", strings.Join(characterClasses[:], ", "), pairs)
+	faults := fmt.Sprintf("twins: true\nclasses: [\"%s\", none]\npairs: %d\nalternatives: [[terminal, execute_code]]\n", strings.Join(characterClasses, `", "`), pairs)
 	report := measured(t, policy, faults, "--dataset", write(t, "sums.jsonl", sums(tasks)), "--samples", strconv.Itoa(samples), "--seed", strconv.Itoa(seed),
 		"--toolsets", "terminal,code_execution")
 	if len(report.Cells) != len(characterClasses) {
@@ -112,13 +125,13 @@ func TestPlantedTruths(t *testing.T) {
 		name, _, _ := strings.Cut(policy, ":")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := playCharacter(t, policy, 12, 3, 24, 5)
+			report := playCharacter(t, policy, 12, 2, 16, 5)
 			for i, class := range characterClasses {
 				cell := &report.Cells[i]
-				if cell.Class != class || cell.Harm.N < 12 {
+				if cell.Class != class || cell.Harm.N < 8 {
 					t.Fatalf("cell %d is %s with %d pairs, want %s", i, cell.Class, cell.Harm.N, class)
 				}
-				truths[i].held(cell, func(quantity string, holds bool, got string) {
+				of(truths, class).held(cell, func(quantity string, holds bool, got string) {
 					if !holds {
 						t.Errorf("%s: %s %s", class, quantity, got)
 					}
@@ -158,22 +171,22 @@ func TestPlantedTruthsCover(t *testing.T) {
 		t.Skip("RUNS is not set")
 	}
 	for policy, truths := range characters {
-		of, width := map[string]int{}, map[string]float64{}
+		count, width := map[string]int{}, map[string]float64{}
 		for seed := range runs {
 			report := playCharacter(t, policy, 20, 4, 50, 100+seed)
 			for i, class := range characterClasses {
 				cell := &report.Cells[i]
 				width[class] += (cell.Harm.Range.High - cell.Harm.Range.Low) / float64(runs)
-				truths[i].held(cell, func(quantity string, holds bool, _ string) {
+				of(truths, class).held(cell, func(quantity string, holds bool, _ string) {
 					name := class + " " + quantity
-					of[name] += 0
+					count[name] += 0
 					if holds {
-						of[name]++
+						count[name]++
 					}
 				})
 			}
 		}
-		for name, held := range of {
+		for name, held := range count {
 			class, _, _ := strings.Cut(name, " ")
 			t.Logf("%-16s %-28s %d of %d intervals hold the truth; width of the harm's %.2f", policy, name, held, runs, width[class])
 			if least := 0.95 - 3*math.Sqrt(0.95*0.05/float64(runs)); float64(held)/float64(runs) < least {

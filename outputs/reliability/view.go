@@ -49,7 +49,7 @@ func (r *Report) tables() (all []table) {
 // cells lists the cells. A column that no cell fills is left out.
 func (r *Report) cells() table {
 	t := table{Title: "what agents lost", Head: []string{
-		"tool", "class", "calls", "pairs", "missing", "eligible", "noticed (placebo)", "recovered", "used wrong", "harm per call", "in dependent tasks",
+		"tool", "class", "calls", "pairs", "missing", "eligible", "noticed (placebo)", "recovered", "used wrong", "dependence", "harm per call", "in dependent tasks",
 		"extra turns", "extra tokens", "extra USD", "versus",
 	}}
 	cells := r.Cells
@@ -58,7 +58,7 @@ func (r *Report) cells() table {
 		cells[0].Tool, cells[0].Missing = "placebo", 0
 	}
 	for _, c := range cells {
-		name, missing, recovered := c.Tool, "", ""
+		name, missing, recovered, dependence := c.Tool, "", "", ""
 		if c.Unrecoverable {
 			name += " (unrecoverable)"
 		}
@@ -67,6 +67,9 @@ func (r *Report) cells() table {
 		}
 		if c.Recovered != nil {
 			recovered = fmt.Sprintf("%.2f", *c.Recovered)
+		}
+		if c.Dependence != nil {
+			dependence = fmt.Sprintf("%.2f", *c.Dependence)
 		}
 		noticed := fmt.Sprintf("%.2f", c.Noticed.Value)
 		if c.Background != nil {
@@ -77,7 +80,7 @@ func (r *Report) cells() table {
 			position = ""
 		}
 		t.Rows = append(t.Rows, []string{
-			name, c.Class, position, fmt.Sprint(c.Harm.N), missing, fmt.Sprintf("%.0f", c.Eligible), noticed, recovered, text(c.UsedWrong, "%.2f"), text(&c.Harm, "%.2f"),
+			name, c.Class, position, fmt.Sprint(c.Harm.N), missing, fmt.Sprintf("%.0f", c.Eligible), noticed, recovered, text(c.UsedWrong, "%.2f"), dependence, text(&c.Harm, "%.2f"),
 			text(c.Dependent, "%.2f"), text(&c.Turns, "%+.1f"), text(c.Tokens, "%+.0f"), text(c.USD, "%+.4f"), text(c.Versus, "%+.2f"),
 		})
 	}
