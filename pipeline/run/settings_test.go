@@ -38,7 +38,7 @@ func TestSettingsDecide(t *testing.T) {
 // TestEverySettingCounts changes each setting of the experiment, and finds another fingerprint, and each of the others, and
 // finds the same.
 func TestEverySettingCounts(t *testing.T) {
-	contents := []string{"dataset", "map", "distribution", "plugins", "mcp_servers", "system_prompt", "ephemeral_system_prompt", "prefill", "replay", "twin", "web", "skills", "skills_include"} // read later
+	contents := []string{"dataset", "map", "distribution", "plugins", "mcp_servers", "system_prompt", "ephemeral_system_prompt", "prefill", "replay", "faults_clean", "twin", "web", "skills", "skills_include"} // read later
 	mixed := func(f *File) { f.MOA.References = []moa.Model{{Model: "a"}} }
 	beside := map[string]func(*File){
 		"moa_aggregator": mixed, "moa_at_least": mixed, "moa_max_tokens": mixed,
