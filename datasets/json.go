@@ -52,6 +52,12 @@ func canonical(list []member, nulls bool) json.RawMessage {
 	return episode.MustJSON(values)
 }
 
+// See episode.Members: decoders are made before goroutines ask for them.
+func init() {
+	_ = gojson.Unmarshal([]byte("[]"), new([]json.RawMessage))
+	_ = gojson.Unmarshal([]byte(`""`), new(string))
+}
+
 // elements splits a list into its items.
 func elements(list json.RawMessage) ([]json.RawMessage, error) {
 	if kind := kindOf(list); kind != "a list" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	gojson "github.com/goccy/go-json"
 	"github.com/klauspost/compress/zstd"
@@ -143,6 +144,9 @@ func (e Entry) decode(payload []byte) (*episode.Episode, error) {
 	return ep, nil
 }
 
+// decodes makes the decoder of an episode before goroutines ask for it, see episode.Members.
+var decodes = sync.OnceFunc(func() { _ = gojson.Unmarshal([]byte("{}"), new(episode.Episode)) })
+
 // decodePayload turns a checked payload into an episode.
 func decodePayload(payload []byte) (*episode.Episode, error) {
 	raw, err := decompressor.DecodeAll(payload, nil)
@@ -151,6 +155,7 @@ func decodePayload(payload []byte) (*episode.Episode, error) {
 	}
 	// Decoding is most of the work of an export, and this library does it in less than half the time. It reads what Encode
 	// wrote: the text is checksummed, and no stranger's.
+	decodes()
 	ep := new(episode.Episode)
 	if err := gojson.Unmarshal(raw, ep); err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
