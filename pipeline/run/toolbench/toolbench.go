@@ -83,7 +83,7 @@ func (b *Bench) Run(ctx context.Context) (*Report, error) {
 func (b *Bench) backend(ctx context.Context, name string, report *Report) (err error) {
 	source := *b.Source
 	if name != "" {
-		source.Sandbox.Name = name
+		source.Sandbox.Name, source.Sandbox.Settings = name, b.settings(name)
 		source.Given = func(flag string) bool { return flag == "sandbox" || b.Source.Given(flag) }
 	}
 	box, err := source.Open(ctx)
@@ -112,6 +112,18 @@ func (b *Bench) backend(ctx context.Context, name string, report *Report) (err e
 		report.plays = append(report.plays, plays...)
 	}
 	return nil
+}
+
+// settings are those that a backend has, of what is given for all of them. What none of them has is left for its error.
+func (b *Bench) settings(of string) map[string]string {
+	has := func(backend, setting string) bool {
+		return slices.ContainsFunc(sandbox.Kinds()[backend].Settings, func(s sandbox.Setting) bool { return s.Name == setting })
+	}
+	own := maps.Clone(b.Source.Sandbox.Settings)
+	maps.DeleteFunc(own, func(setting, _ string) bool {
+		return !has(of, setting) && slices.ContainsFunc(b.Backends, func(other string) bool { return has(other, setting) })
+	})
+	return own
 }
 
 func (b *Bench) cases(ctx context.Context, toolset *registry.Toolset) (cases []Case, err error) {
