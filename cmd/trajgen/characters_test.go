@@ -118,24 +118,43 @@ func (want truth) held(cell *reliability.Cell, look func(quantity string, holds 
 	}
 }
 
-// TestPlantedTruths plays characters through runs with twins: what reliability says of them has to hold what is known of them.
+// TestPlantedTruths plays each character through a run with twins, or through RUNS larger ones (scripts/bench/reliability), and counts how
+// often each interval that reliability gives holds what is known.
 func TestPlantedTruths(t *testing.T) {
 	t.Parallel()
+	runs, tasks, samples, pairs := 1, 12, 2, 16
+	if more, err := strconv.Atoi(os.Getenv("RUNS")); err == nil && more > 0 {
+		runs, tasks, samples, pairs = more, 20, 4, 50
+	}
 	for policy, truths := range characters {
 		name, _, _ := strings.Cut(policy, ":")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := playCharacter(t, policy, 12, 2, 16, 5)
-			for i, class := range characterClasses {
-				cell := &report.Cells[i]
-				if cell.Class != class || cell.Harm.N < 8 {
-					t.Fatalf("cell %d is %s with %d pairs, want %s", i, cell.Class, cell.Harm.N, class)
-				}
-				of(truths, class).held(cell, func(quantity string, holds bool, got string) {
-					if !holds {
-						t.Errorf("%s: %s %s", class, quantity, got)
+			count, width, last := map[string]int{}, map[string]float64{}, map[string]string{}
+			for run := range runs {
+				report := playCharacter(t, policy, tasks, samples, pairs, 5+run)
+				for i, class := range characterClasses {
+					cell := &report.Cells[i]
+					if cell.Class != class || cell.Harm.N < pairs/2 {
+						t.Fatalf("cell %d is %s with %d pairs, want %s", i, cell.Class, cell.Harm.N, class)
 					}
-				})
+					width[class] += (cell.Harm.Range.High - cell.Harm.Range.Low) / float64(runs)
+					of(truths, class).held(cell, func(quantity string, holds bool, got string) {
+						name := class + " " + quantity
+						if count[name] += 0; holds {
+							count[name]++
+						} else {
+							last[name] = got
+						}
+					})
+				}
+			}
+			for name, held := range count {
+				class, _, _ := strings.Cut(name, " ")
+				t.Logf("%-28s %d of %d intervals hold the truth; width of the harm's %.2f", name, held, runs, width[class])
+				if least := 0.95 - 3*math.Sqrt(0.95*0.05/float64(runs)); float64(held)/float64(runs) < least {
+					t.Errorf("%s: %d of %d intervals hold the truth: %s", name, held, runs, last[name])
+				}
 			}
 		})
 	}
@@ -161,38 +180,6 @@ func TestPlantedTruthsOfBundledTasks(t *testing.T) {
 				t.Errorf("%s: %s %s", needed[i].Tool, quantity, says)
 			}
 		})
-	}
-}
-
-// TestPlantedTruthsCover plays each character RUNS times, and counts how often each interval holds the truth: scripts/bench/reliability.
-func TestPlantedTruthsCover(t *testing.T) {
-	runs, _ := strconv.Atoi(os.Getenv("RUNS"))
-	if runs == 0 {
-		t.Skip("RUNS is not set")
-	}
-	for policy, truths := range characters {
-		count, width := map[string]int{}, map[string]float64{}
-		for seed := range runs {
-			report := playCharacter(t, policy, 20, 4, 50, 100+seed)
-			for i, class := range characterClasses {
-				cell := &report.Cells[i]
-				width[class] += (cell.Harm.Range.High - cell.Harm.Range.Low) / float64(runs)
-				of(truths, class).held(cell, func(quantity string, holds bool, _ string) {
-					name := class + " " + quantity
-					count[name] += 0
-					if holds {
-						count[name]++
-					}
-				})
-			}
-		}
-		for name, held := range count {
-			class, _, _ := strings.Cut(name, " ")
-			t.Logf("%-16s %-28s %d of %d intervals hold the truth; width of the harm's %.2f", policy, name, held, runs, width[class])
-			if least := 0.95 - 3*math.Sqrt(0.95*0.05/float64(runs)); float64(held)/float64(runs) < least {
-				t.Errorf("%s: %s: %d of %d intervals hold the truth", policy, name, held, runs)
-			}
-		}
 	}
 }
 
