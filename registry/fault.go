@@ -115,6 +115,9 @@ func (p faulted) answer(ctx context.Context) (text string, err error) {
 			return text, err // it is broken, which no fault may hide
 		}
 		said := again.Planted
+		if first.Planted.Effect = said.Effect; said.Effect == "" { // the tool answered
+			first.Planted.Effect = episode.EffectDone
+		}
 		first.Planted.Retries, first.Planted.RealStatus, first.Planted.RealErrorClass, first.Planted.RealResult = retry, said.RealStatus, said.RealErrorClass, said.RealResult
 		p.fault = first
 	}

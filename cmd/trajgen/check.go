@@ -102,7 +102,10 @@ func prove(ctx context.Context, std stdio, file run.File, attacks []check.Attack
 	if err != nil {
 		return err
 	}
-	return check.WriteRecoveries(std.out, recovered, asJSON)
+	if asJSON {
+		return writeJSON(std.out, recovered)
+	}
+	return check.WriteRecoveries(std.out, recovered)
 }
 
 // watchProof shows a proof under way, and has signals end it.

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -96,12 +95,7 @@ func recovered(ctx context.Context, dir string, tried map[faults.Recovery]*fault
 }
 
 // WriteRecoveries says in how many tasks which faults cannot be recovered from.
-func WriteRecoveries(w io.Writer, all []faults.Recovery, asJSON bool) error {
-	if asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(all)
-	}
+func WriteRecoveries(w io.Writer, all []faults.Recovery) error {
 	type cell struct{ tool, class string }
 	var order []cell
 	of, lost := map[cell]int{}, map[cell][]string{}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"trajgen/outputs/journal"
+	"trajgen/outputs/log/disk"
 	"trajgen/outputs/reliability"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
@@ -126,7 +127,7 @@ func writeReliability(r *reliability.Report, out string) error {
 		if err := write(&page); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(out, name), page.Bytes(), 0o666); err != nil {
+		if err := disk.WriteFile(disk.Real{}, filepath.Join(out, name), disk.Bytes(page.Bytes())); err != nil {
 			return err
 		}
 	}
